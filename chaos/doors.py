@@ -1,0 +1,47 @@
+"""Protocols of everything outside: read-only doors apart from harmful ones.
+
+The observer is handed `ProcessReader`; only the injector and the guard get a `ProcessKiller`.
+`system/` makes them real; tests hand in fakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from chaos.model.identity import Life, ProcessInfo
+from chaos.model.orders import Order
+
+
+class ProcessReader(Protocol):
+    """Reads the process table."""
+
+    def snapshot(self) -> Sequence[ProcessInfo]:
+        """Every process that can be read now."""
+
+    def info(self, pid: int) -> ProcessInfo | None:
+        """One process, or None when there is none of that pid."""
+
+    def is_alive(self, life: Life) -> bool:
+        """Whether this very life still runs (a zombie does not)."""
+
+    def is_stopped(self, life: Life) -> bool | None:
+        """Whether it is in state T; None when it is gone."""
+
+
+class ProcessKiller(Protocol):
+    """Sends signals, to one exact life only."""
+
+    def send(self, life: Life, signal_number: int, *, mark: str) -> None:
+        """Through a pidfd opened before identity and mark are checked. Raises TargetGone when it is not that
+        life any more, Refused when nothing proves that it is ours."""
+
+
+class Ranks(Protocol):
+    """Orders to ranks."""
+
+    def send_order(self, order: Order) -> None:
+        """Raises TargetGone when that life is not connected."""
+
+    def connected_lives(self) -> dict[str, int]:
+        """life -> initial rank of every rank that said hello and is still there."""

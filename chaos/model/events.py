@@ -1,0 +1,131 @@
+"""The closed vocabulary of events, and the record a reader gets for one line of history.
+
+Plain dataclasses and the standard library only: ranks import this file.
+One event is one JSON object on one line, written by one `os.write`; a file has one writer, so
+`FILE:LINE` names the event. Header fields of every line: `t_ns` (CLOCK_MONOTONIC, nanoseconds),
+`wall_s` (seconds), `life`, `reentry`, `group`, `rank`, `initial_rank`, `kind`.
+`life` is the life that the event is about: in a rank's own file that is the writer; in the
+controller's file it is the process observed (null where the event is about the run itself).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# kind -> (who writes it, its own fields). Everything a verdict rests on is one of these.
+KINDS: dict[str, tuple[str, str]] = {
+    # the job, written inside ranks
+    "rank_started": (
+        "rank",
+        "pid, ppid, launcher (life of the parent), local_rank, world_size, reported_restart, versions",
+    ),
+    "settings_seen": ("rank", "settings (flat record of every interval and size in force, seconds)"),
+    "process_group_ready": ("rank", "world_size, backend"),
+    "phase_entered": ("rank", "phase, step"),
+    "step_returned": ("rank", "step"),
+    "step_done": (
+        "rank",
+        "step, loss, lr, grad_norm (hex of float64; loss and grad_norm reduced over ranks), samples [first, end)",
+    ),
+    "checkpoint_began": ("rank", "step, path"),
+    "checkpoint_staged": ("rank", "step, stall_s (what saving cost the training thread)"),
+    "checkpoint_committed": ("rank", "step, path, files, bytes"),
+    "checkpoint_loaded": ("rank", "step, path"),
+    "checkpoint_refused": ("rank", "step, path, reason"),
+    "checkpoint_pruned": ("rank", "step, path"),
+    "digest_taken": ("rank", "step, shards (SHA-256 of this rank's shards), replicated, purpose checkpoint|loaded|end"),
+    "restart_entered": ("rank", "reported_iteration"),
+    "rank_finished": ("rank", "step (the number of steps the job has)"),
+    "interruption_reported": ("rank", "source, marker, text"),
+    "health_check_passed": ("rank", "text"),
+    "health_check_failed": ("rank", "text"),
+    "abort_began": ("rank", ""),
+    "abort_done": ("rank", "sockets"),
+    "rank_excluded": ("rank", "text"),
+    # the job, seen from outside
+    "job_started": ("controller", "pid, argv, launcher (life)"),
+    "process_appeared": ("controller", "pid, ppid, role, rank, command"),
+    "process_exited": ("controller", "pid, role, code, signal, source child|pidfd|none"),
+    "worker_failed": ("controller", "local_rank, pid, code, log, error_ns, text"),
+    "hang_detected": ("controller", "rank, waited_s, log, error_ns, text"),
+    "rendezvous_joined": ("controller", "log, error_ns, text"),
+    "job_finished": ("controller", "code, signal, reason"),
+    # faults
+    "fault_armed": ("controller", "fault, rank"),
+    "fault_disarmed": ("rank or controller", "fault, reason"),
+    "fault_fired": ("rank or controller", "fault, verb, step, phase, point, pid"),
+    "fault_not_fired": ("rank or controller", "fault, reason"),
+    "fault_confirmed": ("controller", "fault, how, evidence"),
+    "fault_not_confirmed": ("controller", "fault, reason, contrary (true: evidence that it did not act)"),
+    "fault_undone": ("controller", "fault, how, measured"),
+    "undo_failed": ("controller", "fault, reason"),
+    # the run
+    "steady_state_met": ("controller", "step, step_time_s"),
+    "stop_condition_met": ("controller", "condition"),
+    "stop_requested": ("controller", "reason, interrupted"),
+    "source_blind": ("rank or controller", "source, reason"),
+    "clock_offset_measured": ("controller", "offset_ns, error_ns"),
+    "machine_measured": ("controller", "steal_s, foreign_cpu_s (both cumulative), run_delay_s {life: seconds}"),
+    "memory_measured": ("controller", "rss_bytes"),
+    "residue_measured": ("controller", "processes, shared_memory, ports, temporary_files, after_s, readable"),
+    "evidence_captured": ("controller", "files, why"),
+    "run_concluded": ("controller", "open_entries, measured, entries"),
+}
+
+PHASES: tuple[str, ...] = (
+    "init", "rendezvous", "data", "forward", "backward", "optimizer", "checkpoint_save",
+    "checkpoint_commit", "checkpoint_load", "restart", "shutdown",
+)  # fmt: skip
+POINTS: tuple[str, ...] = ("entry", "exit", "in_collective", "before_rename", "after_rename", "after_latest")
+COMMIT_ONLY_POINTS = frozenset({"before_rename", "after_rename", "after_latest"})
+
+# role of a process of the job, as the process table shows it
+ROLES: tuple[str, ...] = (
+    "launcher", "rank", "rank_monitor", "in_process_monitor", "checkpoint_writer", "data_worker", "other",
+)  # fmt: skip
+
+HEADER: tuple[str, ...] = ("t_ns", "wall_s", "life", "reentry", "group", "rank", "initial_rank", "kind")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of history. `data` holds the kind's own fields."""
+
+    t_ns: int
+    wall_s: float
+    kind: str
+    life: str | None = None
+    reentry: int | None = None
+    group: str | None = None
+    rank: int | None = None
+    initial_rank: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
+    line: int = 0
+
+    @property
+    def ref(self) -> str:
+        """`FILE:LINE`, the event's id."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blind:
+    """A source of evidence that went blind: which file or source, from which line on, and why.
+
+    `source` is `rank` (a rank's own file, `life` and `rank` say whose), `controller`, `control`
+    (the fault-free runs), `manifest`, or the name given by a `source_blind` event.
+    """
+
+    source: str
+    reason: str
+    file: str = ""
+    life: str | None = None
+    rank: int | None = None
+
+
+def life_id(boot_id: str, pid_namespace: int, pid: int, start_ticks: int) -> str:
+    """The text form of a life: one process, never confused with a later one of the same pid."""
+    return f"{boot_id[:8]}-{pid_namespace}-{pid}-{start_ticks}"
