@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "checkpoint_refused": ("rank", "step, path, reason"),
     "checkpoint_pruned": ("rank", "step, path"),
     "digest_taken": ("rank", "step, shards (SHA-256 of this rank's shards), replicated, purpose checkpoint|loaded|end"),
-    "restart_entered": ("rank", "reported_iteration"),
+    "restart_entered": ("rank", "reported_restart"),
     "rank_finished": ("rank", "step (the number of steps the job has)"),
     "interruption_reported": ("rank", "source, marker, text"),
     "health_check_passed": ("rank", "text"),
@@ -55,7 +55,7 @@ KINDS: dict[str, tuple[str, str]] = {
     # faults
     "fault_armed": ("controller", "fault, rank"),
     "fault_disarmed": ("rank or controller", "fault, reason"),
-    "fault_fired": ("rank or controller", "fault, verb, step, phase, point, pid"),
+    "fault_fired": ("rank or controller", "fault, order_id, verb, step, phase, point, pid"),
     "fault_not_fired": ("rank or controller", "fault, reason"),
     "fault_confirmed": ("controller", "fault, how, evidence"),
     "fault_not_confirmed": ("controller", "fault, reason, contrary (true: evidence that it did not act)"),

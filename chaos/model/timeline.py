@@ -1,4 +1,7 @@
-"""What happened, in seconds from the job's start: what pictures are drawn from. Built by `judge/`, read by `report/`."""
+"""What happened, in seconds from the job's start: what pictures are drawn from.
+
+Built by `judge/`, read by `report/`.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,103 @@
+"""The orders a rank holds, and the moment it acts on one.
+
+The channel's thread puts orders in by replacing a tuple; the training thread reads that tuple. Whether
+the lease is fresh is looked at in the same step as the trigger: without a fresh lease, no harm.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from chaos import triggers
+from chaos.agent.verbs import VERB_BY_NAME
+from chaos.model.orders import LEASE_S, Order
+
+if TYPE_CHECKING:
+    from chaos.agent.core import Agent
+
+
+class Orders:
+    """`held` is a tuple that is replaced, never changed: reading it needs no lock."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.held: tuple[Order, ...] = ()
+        self._lease_until_ns = 0
+        self._spent: set[str] = set()
+
+    # the channel's thread
+
+    def take(self, order: Order) -> None:
+        """Takes an order for this life; one whose moment has passed is refused at once, with the reason."""
+        agent = self._agent
+        if order.order_id in self._spent:
+            return
+        if order.life != agent.life:
+            agent.emit("fault_not_fired", {"fault": order.fault, "reason": "the order is for another life"})
+            return
+        if triggers.is_past(order.trigger, step=agent.step, phase=agent.phase):
+            self._spent.add(order.order_id)
+            reason = f"rank {agent.rank} was already at step {agent.step}"
+            agent.emit("fault_not_fired", {"fault": order.fault, "reason": reason})
+            return
+        self.renew()
+        self.held = (*self.held, order)
+
+    def renew(self) -> None:
+        """The lease runs from its receipt, on this rank's clock."""
+        self._lease_until_ns = time.monotonic_ns() + int(LEASE_S * 1e9)
+
+    def cancel(self, order_id: str) -> None:
+        """The injector takes an order back."""
+        kept = tuple(order for order in self.held if order.order_id != order_id)
+        for order in self.held:
+            if order.order_id == order_id:
+                self._agent.emit("fault_disarmed", {"fault": order.fault, "reason": "taken back"})
+        self.held = kept
+
+    def drop_all(self, reason: str) -> None:
+        """Nobody stands behind the orders any more."""
+        dropped, self.held = self.held, ()
+        for order in dropped:
+            self._spent.add(order.order_id)
+            self._agent.emit("fault_disarmed", {"fault": order.fault, "reason": reason})
+
+    def forget(self) -> None:
+        """In a forked child: hold nothing, say nothing."""
+        self.held = ()
+
+    # the training thread
+
+    def reached(self, point: str) -> None:
+        """A point was reached: acts on the orders that are due here."""
+        agent = self._agent
+        for order in self.held:
+            if triggers.is_due(order.trigger, step=agent.step, phase=agent.phase, point=point):
+                self._act(order, point)
+
+    def due_in_collective(self) -> Order | None:
+        """The order that waits for a collective of the current phase, if there is one."""
+        agent = self._agent
+        for order in self.held:
+            if triggers.is_due(order.trigger, step=agent.step, phase=agent.phase, point="in_collective"):
+                return order
+        return None
+
+    def act_in_collective(self, order: Order) -> None:
+        """The collective has been issued and not been waited for."""
+        self._act(order, "in_collective")
+
+    def _act(self, order: Order, point: str) -> None:
+        agent = self._agent
+        # Spent first: an asynchronous exception between here and the harm must not leave an order that fires later.
+        self._spent.add(order.order_id)
+        self.held = tuple(held for held in self.held if held.order_id != order.order_id)
+        if order.trigger.after_s > 0:
+            time.sleep(order.trigger.after_s)
+        if time.monotonic_ns() >= self._lease_until_ns:
+            agent.emit("fault_disarmed", {"fault": order.fault, "reason": "the lease had run out"})
+            return
+        if agent.writer is None:
+            return  # what cannot be recorded must not be done
+        VERB_BY_NAME[order.verb](agent, order, point)

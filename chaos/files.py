@@ -1,0 +1,42 @@
+"""Writing a file so that a reader sees the old one or the new one, never half of one."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from chaos.errors import CannotCreate, CannotWrite, ChaosError
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes beside, flushes to disk, renames. Raises CannotCreate or CannotWrite; leaves no half file."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(beside, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        try:
+            beside.unlink(missing_ok=True)
+        except OSError:
+            pass
+        raise output_error(path, error) from error
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and its parents. Raises CannotCreate with the reason."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise output_error(path, error) from error
+
+
+def output_error(path: Path, error: OSError) -> ChaosError:
+    """The user's error for a failed write: 74 where the device failed on the way, 73 where it cannot be created."""
+    what = f"cannot write {path}: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
+        return CannotWrite(what, remedy="free some space there, or choose another folder with --out")
+    return CannotCreate(what, remedy="choose a folder you may write in with --out")
