@@ -16,6 +16,9 @@ from chaos.model.orders import Order
 class ProcessReader(Protocol):
     """Reads the process table."""
 
+    def pids(self) -> Sequence[int]:
+        """Every pid there is now: cheap, for looking often."""
+
     def snapshot(self) -> Sequence[ProcessInfo]:
         """Every process that can be read now."""
 
@@ -27,6 +30,16 @@ class ProcessReader(Protocol):
 
     def is_stopped(self, life: Life) -> bool | None:
         """Whether it is in state T; None when it is gone."""
+
+
+class ExitReader(Protocol):
+    """Tells how processes that are not our children ended."""
+
+    def open(self, life: Life) -> int | None:
+        """A pidfd of that very life (readable once it ended), or None when it is gone or is another."""
+
+    def status(self, pidfd: int) -> tuple[int | None, int | None, str]:
+        """(exit code, signal, source) of the ended process; source pidfd | none. Closes nothing."""
 
 
 class ProcessKiller(Protocol):

@@ -60,7 +60,7 @@ def _hook_backward(agent: Agent) -> None:
         agent.enter("backward", agent.step)
         return original(self, *args, **kwargs)
 
-    torch.Tensor.backward = backward  # type: ignore[method-assign]
+    torch.Tensor.backward = backward
 
 
 def _reporting(agent: Agent, original: Callable[..., Any]) -> Callable[..., Any]:
