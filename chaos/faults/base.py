@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
-from chaos.doors import ProcessKiller
+from chaos.doors import ProcessKiller, ProcessReader
 from chaos.model.events import Event
 from chaos.model.identity import Life
 from chaos.model.undo import Undo
@@ -59,3 +59,11 @@ class ActsFromOutside(Protocol):
 
     def harm(self, params: Any, target: Life, killer: ProcessKiller, mark: str) -> None:
         """Does it. The undo is on disk by then."""
+
+
+@runtime_checkable
+class ConfirmedByLooking(Protocol):
+    """A fault whose effect is a state of the target and no event: it is seen by looking right after the harm."""
+
+    def looks_right(self, params: Any, target: Life, reader: ProcessReader) -> Confirmation:
+        """What the process table says now; `acted` None = look again, or say that nothing was seen."""
