@@ -6,7 +6,7 @@ The observer is handed `ProcessReader`; only the injector and the guard get a `P
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from chaos.model.identity import Life, ProcessInfo
@@ -32,14 +32,29 @@ class ProcessReader(Protocol):
         """Whether it is in state T; None when it is gone."""
 
 
+class Ended(Protocol):
+    """How a process ended: at most one of code and signal is set; source child | pidfd | none."""
+
+    @property
+    def code(self) -> int | None: ...
+
+    @property
+    def signal(self) -> int | None: ...
+
+    @property
+    def source(self) -> str: ...
+
+
 class ExitReader(Protocol):
-    """Tells how processes that are not our children ended."""
+    """Tells how processes ended, those that are not our children too."""
 
-    def open(self, life: Life) -> int | None:
-        """A pidfd of that very life (readable once it ended), or None when it is gone or is another."""
+    def watch(self, life: Life) -> bool:
+        """False when that life has ended already: its status can no longer be learnt."""
 
-    def status(self, pidfd: int) -> tuple[int | None, int | None, str]:
-        """(exit code, signal, source) of the ended process; source pidfd | none. Closes nothing."""
+    def poll(self, timeout_s: float = 0.0) -> Mapping[Life, Ended]:
+        """The lives that ended since the last call, each told once; waits at most `timeout_s` for the first."""
+
+    def close(self) -> None: ...
 
 
 class ProcessKiller(Protocol):

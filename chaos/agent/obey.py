@@ -36,7 +36,7 @@ class Orders:
         if order.life != agent.life:
             agent.emit("fault_not_fired", {"fault": order.fault, "reason": "the order is for another life"})
             return
-        if triggers.is_past(order.trigger, step=agent.step, phase=agent.phase):
+        if triggers.is_past(order.trigger, step=_step(agent), phase=agent.phase):
             self._spent.add(order.order_id)
             reason = f"rank {agent.rank} was already at step {agent.step}"
             agent.emit("fault_not_fired", {"fault": order.fault, "reason": reason})
@@ -73,14 +73,14 @@ class Orders:
         """A point was reached: acts on the orders that are due here."""
         agent = self._agent
         for order in self.held:
-            if triggers.is_due(order.trigger, step=agent.step, phase=agent.phase, point=point):
+            if triggers.is_due(order.trigger, step=_step(agent), phase=agent.phase, point=point):
                 self._act(order, point)
 
     def due_in_collective(self) -> Order | None:
         """The order that waits for a collective of the current phase, if there is one."""
         agent = self._agent
         for order in self.held:
-            if triggers.is_due(order.trigger, step=agent.step, phase=agent.phase, point="in_collective"):
+            if triggers.is_due(order.trigger, step=_step(agent), phase=agent.phase, point="in_collective"):
                 return order
         return None
 
@@ -101,3 +101,8 @@ class Orders:
         if agent.writer is None:
             return  # what cannot be recorded must not be done
         VERB_BY_NAME[order.verb](agent, order, point)
+
+
+def _step(agent: Agent) -> int:
+    """The step the rank is in; before the first one, a step that no trigger names and none is past."""
+    return -1 if agent.step is None else agent.step

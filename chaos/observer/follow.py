@@ -1,0 +1,67 @@
+"""Follows a run's history while it is written: what ranks and controller have said since the last look.
+
+For the live view and for the injector's knowledge of progress only. A verdict is never judged from this:
+it reads the files again, with their manifest, when the run has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from chaos.model.events import HEADER, KINDS, Event
+
+
+class Follower:
+    """`poll()` gives the events since the last call, in order of their time stamps."""
+
+    def __init__(self, history_dir: Path) -> None:
+        self._folder = history_dir
+        self._offsets: dict[str, int] = {}
+        self._lines: dict[str, int] = {}
+        self._pending: dict[str, bytes] = {}
+
+    def poll(self) -> list[Event]:
+        events: list[Event] = []
+        try:
+            names = [name for name in os.listdir(self._folder) if name.endswith(".jsonl")]
+        except OSError:
+            return events
+        for name in names:
+            events += self._read(name)
+        events.sort(key=lambda event: event.t_ns)
+        return events
+
+    def _read(self, name: str) -> list[Event]:
+        offset = self._offsets.get(name, 0)
+        try:
+            with open(self._folder / name, "rb") as file:
+                if os.fstat(file.fileno()).st_size <= offset:
+                    return []
+                file.seek(offset)
+                chunk = file.read()
+        except OSError:
+            return []
+        self._offsets[name] = offset + len(chunk)
+        *lines, self._pending[name] = (self._pending.get(name, b"") + chunk).split(b"\n")
+        events = []
+        for line in lines:
+            self._lines[name] = self._lines.get(name, 0) + 1
+            event = as_event(line, name, self._lines[name])
+            if event is not None:
+                events.append(event)
+        return events
+
+
+def as_event(line: bytes, file: str, number: int) -> Event | None:
+    """One line as an event; None for anything that is not one (the reader of verdicts reports it)."""
+    try:
+        raw: dict[str, Any] = json.loads(line)
+        if raw["kind"] not in KINDS:
+            return None
+        header = {name: raw.pop(name) for name in HEADER}
+        return Event(**header, data=raw, file=file, line=number)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
