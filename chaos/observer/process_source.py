@@ -63,6 +63,9 @@ class ProcessSource:
     def _scan(self) -> None:
         pids = set(self._reader.pids())
         self._foreign &= pids
+        if self.launcher is not None:
+            # Seen between fork and exec, the launcher looked like one of the controller's own.
+            self._foreign.discard(self.launcher.pid)
         for known in list(self._known.values()):
             if not known.watched and not self._reader.is_alive(known.life):
                 self._ended(known, None)
