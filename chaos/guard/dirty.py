@@ -61,10 +61,12 @@ def _state(folder: RunFolder) -> RunState:
         folder=folder,
         live=live,
         open_entries=content.open_entries,
-        unreadable=f"{folder.ledger}: line(s) {damaged} are damaged: look at what they meant, then remove that folder by hand"
-        if damaged
-        else "",
+        unreadable=_damage(folder, damaged) if damaged else "",
     )
+
+
+def _damage(folder: RunFolder, lines: str) -> str:
+    return f"{folder.ledger}: damaged line(s) {lines}: look at what they meant, then remove that folder by hand"
 
 
 def _named(state: RunState) -> str:

@@ -17,7 +17,6 @@ from chaos.system.proc import boot_id
 from chaos.system.processes import ProcessTable
 from chaos.system.undo import Undoer
 
-
 STARTING_S = 60.0  # a folder without a readable record may belong to a run that is just being started
 
 

@@ -109,7 +109,7 @@ def boot_id(root: Path = PROC) -> str:
 
 def boot_ticks_now() -> int:
     """Now, on the scale of a process's start ticks and rounded down as they are."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_S)
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_S // 1_000_000_000
 
 
 def _numbers(folder: Path) -> list[int]:
