@@ -51,6 +51,7 @@ def final_text(verdicts: Sequence[Verdict], *, width: int = PIPED_WIDTH, colour:
     )
     if verdicts:
         console.print(_table(verdicts, width))
+        console.print()
     for verdict in verdicts:
         if verdict.outcome != "passed":
             _print_reason(console, verdict)

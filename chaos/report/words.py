@@ -96,7 +96,7 @@ def is_known_failure(verdict: Verdict) -> bool:
 def recovered_by(verdict: Verdict) -> str:
     """The layers that brought the job back, one for each incident, repeats left out."""
     layers = [incident.recovered_by or "not recovered" for incident in verdict.incidents]
-    return ", ".join(dict.fromkeys(spaced(layer) for layer in layers)) or NOTHING
+    return ", ".join(dict.fromkeys(layers)) or NOTHING
 
 
 def detection(incident: IncidentVerdict) -> str:
