@@ -1,0 +1,1 @@
+"""One command a file: arguments in, exit status out."""

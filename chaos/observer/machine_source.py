@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from chaos.history.writer import Writer
@@ -17,22 +17,22 @@ class MachineReader(Protocol):
 
     def steal_s(self) -> float | None: ...
 
-    def foreign_cpu_s(self, ours: Sequence[int]) -> float | None:
-        """CPU time used by processes outside `ours` (pids of the job and of this framework)."""
+    def foreign_cpu_s(self, ours: Iterable[int]) -> float | None:
+        """CPU time used by processes outside `ours` (pids of the job, and of this framework)."""
 
     def run_delay_s(self, life: Life) -> float | None:
         """How long the main thread of that life waited for a CPU."""
 
 
 class MachineSource:
-    """`step(lives, ours)` writes one sample when one is due. A sample that cannot be read is left out:
+    """`step(rank_lives, ours)` writes one sample when one is due. A sample that cannot be read is left out:
     an unread sample excuses nothing."""
 
     def __init__(self, reader: MachineReader, writer: Writer) -> None:
         self._reader, self._writer = reader, writer
         self._due = 0.0
 
-    def step(self, rank_lives: Sequence[Life], ours: Sequence[int]) -> None:
+    def step(self, rank_lives: Collection[Life], ours: Iterable[int]) -> None:
         now = time.monotonic()
         if now < self._due:
             return

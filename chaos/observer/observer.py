@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -81,7 +80,7 @@ class Observer:
             self.processes.step()
             alive = list(self.processes.alive())
             ranks = [known.life for known in alive if known.role == "rank"]
-            ours = [known.life.pid for known in alive] + [os.getpid(), *self._helpers()]
+            ours = [known.life.pid for known in alive] + self._helpers()
             self._machine.step(ranks, ours)
         self.processes.step(0.0)
 

@@ -1,0 +1,47 @@
+"""`nvrx-chaos doctor`: what this host can inject and observe."""
+
+from __future__ import annotations
+
+import click
+
+from chaos.model import exit_status
+
+
+@click.command(short_help="Say what this host can do.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+def command(as_json: bool) -> int:
+    """Look at this host: what every run needs, and which faults can be injected here. Changes nothing.
+
+    Ends with 3 when something that every run needs is missing.
+    """
+    from chaos import fitness
+    from chaos.guard import dirty
+    from chaos.guard.home import home_path
+
+    host, faults = fitness.host_findings(), fitness.fault_findings()
+    left = [state.folder.run_id for state in dirty.run_states() if state.dirty]
+    status = (
+        exit_status.PASSED
+        if all(finding.fit for finding in host if finding.name not in OPTIONAL)
+        else exit_status.UNKNOWN
+    )
+    if as_json:
+        import msgspec
+
+        document = {"schema": "nvrx-chaos/doctor/1", "host": host, "faults": faults, "dirty_runs": left}
+        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+        return status
+    for title, findings in (("host", host), ("faults", faults)):
+        click.echo(title)
+        for finding in findings:
+            word = "ok  " if finding.fit else "some" if finding.name in OPTIONAL else "no  "
+            click.echo(f"  {word}  {finding.name:<22} {finding.detail}")
+            if finding.remedy and not finding.fit:
+                click.echo(f"        {'':<22} next: {finding.remedy}")
+    click.echo(f"home of ledgers: {home_path()}")
+    click.echo(f"left by earlier runs: {', '.join(left) + '   next: nvrx-chaos heal' if left else 'nothing'}")
+    return status
+
+
+# Without these a run still runs; some of its checks may be unknown.
+OPTIONAL = frozenset({"exit status", "stacks"})

@@ -1,0 +1,44 @@
+"""`nvrx-chaos judge`: a recorded run judged again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from chaos.model import exit_status
+
+
+@click.command(short_help="Judge a recorded run again.")
+@click.argument("run_dirs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN_DIR...")
+@click.option("--write", is_flag=True, help="Write verdict.json, junit.xml and report.html anew.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document with the verdicts on standard output.")
+def command(run_dirs: tuple[Path, ...], write: bool, as_json: bool) -> int:
+    """Judge run directories from their history alone, and say whether the verdict is the one recorded.
+
+    Without --write nothing is changed.
+    """
+    from chaos import conclude
+    from chaos.report.terminal import print_final
+
+    verdicts = []
+    for run_dir in run_dirs:
+        run_dir = run_dir.resolve()
+        verdict = conclude.conclude(run_dir) if write else conclude.judge_run(run_dir)[0]
+        verdicts.append(verdict)
+        if not write and (run_dir / conclude.VERDICT).is_file():
+            recorded = conclude.read_verdict(run_dir)
+            same = recorded == verdict
+            note = "as recorded" if same else f"NOT as recorded (recorded: {recorded.outcome})"
+            click.echo(f"{run_dir.name}: {verdict.outcome}, {note}", err=True)
+    if as_json:
+        import msgspec
+
+        document = {"schema": "nvrx-chaos/verdicts/1", "verdicts": verdicts}
+        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+    else:
+        print_final(verdicts, sys.stdout)
+        for verdict in verdicts:
+            click.echo(f"{verdict.scenario}: {verdict.sentence}")
+    return exit_status.worst_status(exit_status.BY_OUTCOME[verdict.outcome] for verdict in verdicts)

@@ -1,0 +1,148 @@
+"""Run directory in, verdict and report files out: the first time, and again later.
+
+Reads only what lies in the run directory, so a run can be judged anywhere, by a better judge.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chaos.errors import CannotWrite, ChaosError, NothingToRun
+from chaos.files import write_atomically
+from chaos.history import reader
+from chaos.judge.judge import control_of, judge
+from chaos.model.control import ControlRun
+from chaos.model.plan import Plan
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Verdict
+
+EXPERIMENT = "experiment.json"
+VERDICT = "verdict.json"
+CONTROL = "control.jsonl"
+REPORT = "report.html"
+JUNIT = "junit.xml"
+LOG_LINES = 40
+
+
+def read_plan(run_dir: Path) -> Plan:
+    """The plan in `experiment.json`. Raises NothingToRun or CannotWrite with the file's name."""
+    path = run_dir / EXPERIMENT
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return msgspec.convert(raw["configuration"]["plan"], Plan)
+    except FileNotFoundError:
+        raise NothingToRun(
+            f"{run_dir} is not a run directory: it has no {EXPERIMENT}",
+            remedy="give a folder reports/<scenario>/<run_id>",
+        ) from None
+    except OSError as error:
+        raise CannotWrite(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, msgspec.ValidationError) as error:
+        raise CannotWrite(f"{path} holds no plan that this version reads: {error}") from error
+
+
+def judge_run(run_dir: Path) -> tuple[Verdict, Timeline]:
+    """Judges a finished run directory from its history. Writes nothing."""
+    plan = read_plan(run_dir)
+    history = reader.read(run_dir)
+    controls, trouble = read_controls(run_dir)
+    blind = [*history.blind, *trouble]
+    return judge(plan, history.events(), blind, controls, run_id=run_dir.name)
+
+
+def control_witness(run_dir: Path) -> ControlRun:
+    """What a fault-free run did, as a witness for others. Never raises for a bad run: it is then not `clean`."""
+    try:
+        plan = read_plan(run_dir)
+        history = reader.read(run_dir)
+        return control_of(
+            history.events(),
+            history.blind,
+            run_id=run_dir.name,
+            path=str(run_dir),
+            world_size=plan.job.world_size,
+            steps=plan.job.steps,
+        )
+    except ChaosError as error:
+        return ControlRun(run_id=run_dir.name, path=str(run_dir), clean=False, unclean_why=error.message)
+
+
+def conclude(run_dir: Path) -> Verdict:
+    """Judges and writes `verdict.json`, `junit.xml` and `report.html`."""
+    verdict, timeline = judge_run(run_dir)
+    write_verdict(run_dir, verdict)
+    write_reports(run_dir, read_plan(run_dir), verdict, timeline)
+    return verdict
+
+
+def write_verdict(run_dir: Path, verdict: Verdict) -> None:
+    from chaos.report.json import verdict_json
+
+    write_atomically(run_dir / VERDICT, verdict_json(verdict))
+
+
+def write_reports(run_dir: Path, plan: Plan, verdict: Verdict, timeline: Timeline) -> None:
+    """`junit.xml` and `report.html` of one run."""
+    from chaos.report.html import report_html
+    from chaos.report.junit import junit_xml
+
+    write_atomically(run_dir / JUNIT, junit_xml([verdict]))
+    write_atomically(run_dir / REPORT, report_html(verdict, timeline, logs=log_excerpts(run_dir), plan=plan))
+
+
+def page(run_dir: Path, verdict: Verdict) -> str:
+    """The HTML page of a recorded verdict, with pictures drawn from the run's history."""
+    from chaos.report.html import report_html
+
+    return report_html(verdict, judge_run(run_dir)[1], logs=log_excerpts(run_dir), plan=read_plan(run_dir))
+
+
+def read_verdict(run_dir: Path) -> Verdict:
+    """The verdict as it was written. Raises NothingToRun when there is none, CannotWrite when it cannot be read."""
+    path = run_dir / VERDICT
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Verdict)
+    except FileNotFoundError:
+        raise NothingToRun(
+            f"{run_dir} has no {VERDICT}", remedy=f"nvrx-chaos judge {run_dir}   # judges it from its history"
+        ) from None
+    except OSError as error:
+        raise CannotWrite(f"cannot read {path}: {error.strerror or error}") from error
+    except msgspec.MsgspecError as error:
+        raise CannotWrite(f"{path} is not a verdict that this version reads: {error}") from error
+
+
+def read_controls(run_dir: Path) -> tuple[list[ControlRun], list[Any]]:
+    """The fault-free witnesses, and what was wrong with their file."""
+    from chaos.model.events import Blind
+
+    controls: list[ControlRun] = []
+    path = run_dir / CONTROL
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        return [], [Blind(source="control", reason=f"{CONTROL}: {error.strerror or error}", file=CONTROL)]
+    for number, line in enumerate(lines, 1):
+        try:
+            controls.append(msgspec.json.decode(line, type=ControlRun))
+        except msgspec.MsgspecError as error:
+            return controls, [Blind(source="control", reason=f"{CONTROL}:{number}: {error}", file=CONTROL)]
+    return controls, []
+
+
+def log_excerpts(run_dir: Path) -> dict[str, str]:
+    """The last lines of each log of the run, for the report."""
+    excerpts = {}
+    for path in sorted((run_dir / "logs").glob("*.log")):
+        try:
+            text = path.read_bytes()[-20_000:].decode("utf-8", "replace")
+        except OSError:
+            continue
+        excerpts[f"logs/{path.name}"] = "\n".join(text.splitlines()[-LOG_LINES:])
+    return excerpts

@@ -1,0 +1,35 @@
+"""Exit statuses, and which of them wins (the worst of a command's runs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+PASSED = 0
+FAILED = 1
+NOTHING_TOUCHED = 2
+UNKNOWN = 3
+NOT_UNDONE = 4
+BROKEN = 70
+CANNOT_CREATE = 73
+CANNOT_WRITE = 74
+
+MEANING = {
+    PASSED: "every run passed",
+    UNKNOWN: "the worst outcome is unknown or not_run, or the command was interrupted",
+    FAILED: "a run failed",
+    NOT_UNDONE: "something of ours is not proven undone: run `nvrx-chaos heal`",
+    NOTHING_TOUCHED: "nothing was touched: wrong usage, an invalid file, or a host that must be healed first",
+    BROKEN: "our own crash",
+    CANNOT_CREATE: "an output cannot be created",
+    CANNOT_WRITE: "input or output failed",
+}
+# from mildest to worst; 2 never meets the others, because it means that nothing was started
+_ORDER = (PASSED, UNKNOWN, FAILED, NOT_UNDONE, NOTHING_TOUCHED, CANNOT_CREATE, CANNOT_WRITE, BROKEN)
+
+BY_OUTCOME = {"passed": PASSED, "failed": FAILED, "unknown": UNKNOWN, "not_run": UNKNOWN}
+
+
+def worst_status(statuses: Iterable[int]) -> int:
+    """The status that wins. An unlisted one (a process killed by a signal) is a crash; none at all proves nothing."""
+    ranked = [status if status in _ORDER else BROKEN for status in statuses]
+    return max(ranked, key=_ORDER.index, default=UNKNOWN)

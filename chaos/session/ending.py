@@ -1,0 +1,121 @@
+"""The end of a run, step by step: each is tried whatever became of the one before, and all is measured."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from chaos.doors import ProcessReader
+from chaos.guard.guard import Guard
+from chaos.history import manifest
+from chaos.history.writer import Writer
+from chaos.injector.injector import Injector
+from chaos.injector.server import RankServer
+from chaos.observer.observer import Observer
+from chaos.session.settings import RESIDUE_AFTER_S
+from chaos.system.residue import Residue, measure
+
+RESIDUE_LOOK_S = 0.25
+
+
+class Ending:
+    """`left_open` names what is not proven undone; `errors` what went wrong on our side."""
+
+    def __init__(
+        self,
+        *,
+        run_dir: Path,
+        run_id: str,
+        guard: Guard,
+        writer: Writer,
+        observer: Observer,
+        injector: Injector,
+        ranks: RankServer,
+        table: ProcessReader,
+    ) -> None:
+        self._run_dir, self._run_id = run_dir, run_id
+        self._guard, self._writer, self._observer = guard, writer, observer
+        self._injector, self._ranks, self._table = injector, ranks, table
+        self.left_open: list[str] = []
+        self.errors: list[Exception] = []
+
+    def undo_faults(self) -> None:
+        """Held faults first, then armed orders."""
+        self._attempt(self._injector.undo_held)
+
+    def measure_residue(self, shared_memory_before: frozenset[str]) -> None:
+        """Looks until nothing is left, at most RESIDUE_AFTER_S after the job's end; writes what is left then."""
+        self._attempt(lambda: self._write_residue(shared_memory_before))
+
+    def stop_job(self, entry: str | None) -> None:
+        """Stops what is left of the job, measured."""
+        if entry is not None:
+            self._attempt(lambda: self._guard.undo(entry))
+
+    def settle(self) -> None:
+        """Ends the injector and the sources, and takes back everything that is still open."""
+        self._attempt(self._injector.finish)
+        self._attempt(self._ranks.close)
+        self._attempt(self._observer.stop)
+        self._attempt(self._guard.undo_all)
+        if self._observer.failure is not None:
+            self.errors.append(self._observer.failure)
+
+    def write_down(self, lives: list[dict[str, Any]]) -> None:
+        """The last event, the ledger's copy, the manifest; then lets the watchdog go."""
+        entries = self._attempt(self._guard.open_entries)
+        measured = entries is not None
+        self.left_open = [str(entry) for entry in entries] if entries is not None else ["the ledger could not be read"]
+        self._attempt(
+            lambda: self._writer.write_about(
+                "run_concluded",
+                {"open_entries": self.left_open if measured else [], "measured": measured},
+                life=None,
+            )
+        )
+        self._attempt(lambda: self._guard.copy_ledger(self._run_dir))
+        self._writer.close()
+        self._attempt(lambda: manifest.write(self._run_dir, run_id=self._run_id, lives=lives))
+        self._attempt(self._guard.finish)
+
+    def _write_residue(self, shared_memory_before: frozenset[str]) -> None:
+        began = time.monotonic()
+        while True:
+            residue = self._look(shared_memory_before)
+            after_s = time.monotonic() - began
+            if residue.nothing or after_s >= RESIDUE_AFTER_S:
+                break
+            time.sleep(RESIDUE_LOOK_S)
+        self._writer.write_about(
+            "residue_measured",
+            {
+                "processes": list(residue.processes),
+                "shared_memory": list(residue.shared_memory),
+                "ports": list(residue.ports),
+                "temporary_files": list(residue.temporary_files),
+                "after_s": round(after_s, 3),
+                "readable": residue.readable,
+                "unreadable": list(residue.unreadable),
+            },
+            life=None,
+        )
+
+    def _look(self, shared_memory_before: frozenset[str]) -> Residue:
+        return measure(
+            self._table,
+            mark=self._run_id,
+            lives=[],
+            shared_memory_before=shared_memory_before,
+        )
+
+    def _attempt(self, step: Callable[[], Any]) -> Any:
+        """Carries out one step; an error is kept and said, and the next steps are tried all the same."""
+        try:
+            return step()
+        except Exception as error:
+            self.errors.append(error)
+            print(f"ending of {self._run_id}: {error!r}", file=sys.stderr)
+            return None

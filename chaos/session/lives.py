@@ -1,0 +1,33 @@
+"""Which lives of ranks were seen, so that the manifest can say whose file must be there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from chaos.history.writer import file_name
+from chaos.model.events import Event
+
+
+class LivesSeen:
+    """Fed every event. A life counts when the process table showed it as a rank or it said so itself."""
+
+    def __init__(self) -> None:
+        self._ranks: dict[str, int | None] = {}
+
+    def feed(self, event: Event) -> None:
+        if event.life is None:
+            return
+        if event.kind == "process_appeared" and event.data.get("role") == "rank":
+            self._ranks.setdefault(event.life, event.rank)
+        elif event.kind == "rank_started":
+            self._ranks[event.life] = event.initial_rank
+
+    def for_manifest(self, run_dir: Path) -> list[dict[str, Any]]:
+        """{life, role, rank, file}; file is None for a rank that never wrote one."""
+        rows = []
+        for life, rank in sorted(self._ranks.items()):
+            name = file_name("rank", life)
+            there = (run_dir / "history" / name).is_file()
+            rows.append({"life": life, "role": "rank", "rank": rank, "file": name if there else None})
+        return rows

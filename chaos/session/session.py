@@ -1,0 +1,332 @@
+"""One live run: opens guard, injector and observer on the doors of this host, runs the job, ends it.
+
+Whatever happens it undoes, measures what is left, and concludes exactly once. Decides nothing about the job:
+that is the judge's, from the history.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+
+from chaos.conclude import conclude
+from chaos.errors import CannotWrite, ChaosError, JobMisbehaved
+from chaos.files import output_error
+from chaos.guard.guard import Guard
+from chaos.history.follow import Follower
+from chaos.history.writer import Writer
+from chaos.injector.injector import Injector
+from chaos.injector.server import RankServer
+from chaos.jobs.local import LOG_NAME, LocalJob
+from chaos.judge.progress import Live
+from chaos.model.plan import Plan
+from chaos.model.undo import Undo
+from chaos.model.verdict import Verdict
+from chaos.observer.observer import Observer
+from chaos.session.ending import Ending
+from chaos.session.lives import LivesSeen
+from chaos.session.settings import EXIT_GRACE_S, PUMP_S, RECOVERY_WAIT_FACTOR, RECOVERY_WAIT_MIN_S
+from chaos.system.exit_status import ExitWatcher
+from chaos.system.machine import Machine
+from chaos.system.processes import PidfdKiller, ProcessTable
+from chaos.system.residue import shared_memory_names
+from chaos.system.subreaper import become_subreaper
+
+
+class Session:
+    """Open, begin, arm, conclude. `interrupted` is set by the signal handlers and looked at by every wait."""
+
+    def __init__(self, plan: Plan, run_dir: Path, *, keep_job: bool = False) -> None:
+        self.plan, self.run_dir, self.run_id = plan, run_dir, run_dir.name
+        self.keep_job = keep_job
+        self.interrupted = ""
+        self.verdict: Verdict | None = None
+        self.failure: BaseException | None = None  # what went wrong on our side
+        self.left_open: list[str] = []  # what is not proven undone
+        self.concluded = False
+        self._ended_because = ""
+        self._opened = False  # the watchdog is there
+        self._ready = False  # and everything else too
+        self._began = 0.0
+        self._steady = False
+        self._job_entry: str | None = None
+        self._job_ended = False
+        self._all_finished_at: float | None = None
+        self._fault_since: float | None = None
+
+    # the experiment's steps
+
+    def open(self) -> None:
+        """Watchdog first, then everything that it must know of, then the sources. Harms nothing, starts no job."""
+        become_subreaper()
+        self.guard = Guard.start(self.run_id, self.run_dir)
+        self._opened = True
+        try:
+            self._writer = Writer(str(self.run_dir / "history"), "controller")
+        except OSError as error:
+            raise output_error(self.run_dir / "history", error) from error
+        self._table = ProcessTable()
+        self._killer = PidfdKiller(self._table)
+        token = secrets.token_hex(16)
+        socket_path = self.guard.folder.path / "control"
+        self.guard.intend(Undo(verb="remove_path", args={"path": str(socket_path)}))
+        self._ranks = RankServer(
+            socket_path,
+            token,
+            self._table,
+            on_hello=lambda life, rank: None,
+            on_gone=self._on_rank_gone,
+            on_reached=lambda reached: self._injector.on_reached(reached),
+            on_foreign=self._on_foreign,
+        )
+        self._injector = Injector(
+            self.plan,
+            ranks=self._ranks,
+            guard=self.guard,
+            killer=self._killer,
+            reader=self._table,
+            writer=self._writer,
+            mark=self.run_id,
+        )
+        self._job = LocalJob(
+            self.plan.job,
+            self.run_dir,
+            {
+                "NVRX_CHAOS_RUN": self.run_id,
+                "NVRX_CHAOS_DIR": str(self.run_dir),
+                "NVRX_CHAOS_SOCKET": str(socket_path),
+                "NVRX_CHAOS_TOKEN": token,
+            },
+        )
+        self._observer = Observer(
+            mark=self.run_id,
+            log_path=self._job.log_path,
+            log_name=f"logs/{LOG_NAME}",
+            writer=self._writer,
+            reader=self._table,
+            exits=ExitWatcher(self._table),
+            machine=Machine(),
+            helpers=lambda: [os.getpid(), self.guard.watchdog_pid],
+        )
+        self._follower = Follower(self.run_dir / "history")
+        self._live = Live(self.plan.job.world_size, self.plan.job.steps)
+        self._lives = LivesSeen()
+        self._shared_memory_before = shared_memory_names()
+        self._ranks.start()
+        self._observer.start()
+        self._ready = True
+
+    def begin(self) -> None:
+        """Starts the job and waits until it is steady. Raises JobMisbehaved when it does not become so."""
+        self._start_job()
+        while not self._live.steady(self.plan.steady_steps):
+            self._wait_a_little()
+            reason = self._why_end()
+            if reason:
+                self._ended_because = reason
+                raise JobMisbehaved(self._not_steady(reason))
+        self._steady = True
+        self._say("steady_state_met", {"step": self._live.step, "step_time_s": self._live.step_time_s()})
+        self._injector.steady_state_met()
+
+    def arm(self, fault: str) -> None:
+        """Queues one fault and returns."""
+        if not self.interrupted:
+            self._injector.arm(fault)
+
+    def conclude(self) -> None:
+        """Waits for the end, undoes, stops the job, measures what is left, judges. Once only."""
+        if self.concluded:
+            return
+        self.concluded = True
+        try:
+            if self._ready:
+                self._run_to_its_end()
+        except Exception as error:
+            self.note(error)
+        finally:
+            self._close_down()
+        self.verdict = conclude(self.run_dir)
+
+    # waits
+
+    def _run_to_its_end(self) -> None:
+        if self._job.pid is None:
+            return
+        while not (reason := self._why_end()):
+            self._wait_a_little()
+        self._ended_because = reason
+
+    def _wait_a_little(self) -> None:
+        time.sleep(PUMP_S)
+        self._pump()
+
+    def _pump(self) -> None:
+        for event in self._follower.poll():
+            self._live.feed(event)
+            self._lives.feed(event)
+            self._injector.on_event(event)
+        self._injector.tick()
+        if not self.guard.alive() and not self._ended_because:
+            self._injector.refuse_more()
+            raise ChaosError("the watchdog has died; the run is ended and everything undone")
+
+    def _why_end(self) -> str:
+        """Why the run ends now, or an empty string."""
+        if self.interrupted:
+            return f"interrupted by {self.interrupted}"
+        if self._job.poll() is not None:
+            self._note_job_end()
+            return "job ended"
+        elapsed = time.monotonic() - self._began
+        if elapsed > self.plan.limits.timeout_s:
+            return f"limits.timeout of {self.plan.limits.timeout_s:g} s reached"
+        return self._hung_at_exit() or self._recovery_wait_over()
+
+    def _hung_at_exit(self) -> str:
+        if not self._live.all_finished():
+            self._all_finished_at = None
+            return ""
+        now = time.monotonic()
+        self._all_finished_at = self._all_finished_at or now
+        if now - self._all_finished_at > EXIT_GRACE_S:
+            return f"every rank had finished, but the launcher did not end within {EXIT_GRACE_S:g} s"
+        return ""
+
+    def _recovery_wait_over(self) -> str:
+        """Past four times the objective there is nothing left to wait for."""
+        objective = self.plan.objective.recovery_time_s
+        if objective is None or not self._live.is_recovering():
+            self._fault_since = None
+            return ""
+        now = time.monotonic()
+        self._fault_since = self._fault_since or now
+        most = max(RECOVERY_WAIT_FACTOR * objective, RECOVERY_WAIT_MIN_S)
+        return f"no recovery within {most:g} s" if now - self._fault_since > most else ""
+
+    # the job
+
+    def _start_job(self) -> None:
+        self._job_entry = self.guard.intend(Undo(verb="stop_job", args={"mark": self.run_id, "keep": self.keep_job}))
+        self._began = time.monotonic()
+        pid = self._job.start()
+        self._observer.processes.watch_launcher(pid)
+        self._say(
+            "job_started",
+            {"pid": pid, "argv": self._job.command(), "launcher": self._job.life},
+            life=self._job.life,
+        )
+
+    def _note_job_end(self) -> None:
+        if self._job_ended:
+            return
+        self._job_ended = True
+        status = self._job.poll()
+        assert status is not None
+        self._say(
+            "job_finished",
+            {
+                "code": status if status >= 0 else None,
+                "signal": -status if status < 0 else None,
+                "reason": "ended by itself",
+                "last_lines": self._job.last_lines() if status != 0 else [],
+            },
+            life=self._job.life,
+        )
+
+    def _not_steady(self, reason: str) -> str:
+        if reason != "job ended":
+            return f"the job did not become steady: {reason}"
+        lines = "\n".join(f"    {line}" for line in self._job.last_lines())
+        return f"the job ended (status {self._job.poll()}) before it was steady; its last lines:\n{lines}"
+
+    # the end
+
+    def _close_down(self) -> None:
+        if not self._ready:
+            self._close_half_open()
+            return
+        ending = Ending(
+            run_dir=self.run_dir,
+            run_id=self.run_id,
+            guard=self.guard,
+            writer=self._writer,
+            observer=self._observer,
+            injector=self._injector,
+            ranks=self._ranks,
+            table=self._table,
+        )
+        ending.undo_faults()
+        if self._job.pid is not None:
+            self._drain()
+            if self._job_ended and not self.interrupted:
+                ending.measure_residue(self._shared_memory_before)
+            else:
+                self._say_stopped()
+            ending.stop_job(self._job_entry)
+            self._note_job_stopped()
+            self._drain()
+        ending.settle()
+        ending.write_down(self._lives.for_manifest(self.run_dir))
+        self.left_open = ending.left_open
+        for error in ending.errors:
+            self.note(error)
+
+    def _close_half_open(self) -> None:
+        """Opening failed on the way: whatever the watchdog was told of is taken back."""
+        if not self._opened:
+            return
+        try:
+            self.guard.undo_all()
+            self.left_open = [str(entry) for entry in self.guard.open_entries()]
+            self.guard.finish()
+        except Exception as error:
+            self.note(error)
+
+    def _drain(self) -> None:
+        """Takes in what was written since the last look, so that the injector knows how its last shots ended."""
+        for _ in range(4):
+            for event in self._follower.poll():
+                self._live.feed(event)
+                self._lives.feed(event)
+                self._injector.on_event(event)
+            self._injector.tick()
+            time.sleep(PUMP_S)
+
+    def _say_stopped(self) -> None:
+        reason = self._ended_because or (f"interrupted by {self.interrupted}" if self.interrupted else "an error")
+        self._say("stop_requested", {"reason": reason, "interrupted": bool(self.interrupted)})
+
+    def _note_job_stopped(self) -> None:
+        if self._job_ended:
+            return
+        self._job_ended = True
+        self._say(
+            "job_finished",
+            {"code": None, "signal": None, "reason": "kept" if self.keep_job else "stopped by us", "last_lines": []},
+            life=self._job.life,
+        )
+
+    def note(self, error: BaseException) -> None:
+        """Keeps the first error; a job that misbehaved is no defect of ours."""
+        if isinstance(error, OSError) and not isinstance(error, ChaosError):
+            error = CannotWrite(f"input or output failed: {error}")
+        if self.failure is None and not isinstance(error, JobMisbehaved):
+            self.failure = error
+
+    # small things
+
+    def _on_rank_gone(self, life: str) -> None:
+        self._injector.on_gone(life)
+
+    def _on_foreign(self, reason: str) -> None:
+        print(f"control channel: refused {reason}", file=sys.stderr)
+
+    def _say(self, kind: str, fields: dict[str, object], *, life: str | None = None) -> None:
+        try:
+            self._writer.write_about(kind, fields, life=life)
+        except OSError as error:
+            raise CannotWrite(f"cannot write the run's history: {error.strerror or error}") from error

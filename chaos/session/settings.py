@@ -1,0 +1,9 @@
+"""How long a session waits for what, each with its reason."""
+
+from __future__ import annotations
+
+PUMP_S = 0.02  # how often the history is looked at: an order is sent this late at most
+RECOVERY_WAIT_FACTOR = 4  # past four times the objective, slow and never look alike
+RECOVERY_WAIT_MIN_S = 20.0  # and never less than a busy machine may need
+RESIDUE_AFTER_S = 5.0  # what the job still holds this long after its end, it has left behind (design, part 5)
+EXIT_GRACE_S = 10.0  # launchers end some seconds after their ranks: every rank has finished, the launcher has not
