@@ -10,7 +10,7 @@ from chaos.faults.base import Confirmation
 from chaos.faults.evidence import how_it_ended, name_of, of_target_after, went_on
 from chaos.model.events import Event
 
-MARK = "nvrx-chaos: injected by"  # everything that the agent raises carries it
+MARK = "nvrx-chaos: injected by process.exception of "  # everything that the agent raises says who did it
 
 
 class ExceptionParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +55,7 @@ class ProcessException:
     @staticmethod
     def _left_its_function(fired: Event, event: Event) -> str:
         """How this event shows that the rank left its training function; empty when it does not."""
-        if event.kind == "interruption_reported" and _carries_mark(fired, str(event.data.get("text", ""))):
+        if event.kind == "interruption_reported" and MARK in str(event.data.get("text", "")):
             return "NVRx reported an interruption that carries our mark"
         if event.reentry is not None and fired.reentry is not None and event.reentry > fired.reentry:
             return f"the same process entered its training function again (reentry {event.reentry})"
@@ -66,8 +66,3 @@ class ProcessException:
             if code:
                 return f"the process ended with exit code {code} without a further step"
         return ""
-
-
-def _carries_mark(fired: Event, text: str) -> bool:
-    """Ours, and of this very fault: two exceptions of one run must not confirm each other."""
-    return f"{MARK} {fired.data.get('fault')} of " in text

@@ -71,7 +71,7 @@ class Job(Record, frozen=True, kw_only=True):
     command: Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1)] | None = None
     launcher: Literal["ft_launcher"] = "ft_launcher"
     where: Literal["local"] = "local"
-    nodes: Annotated[int, Meta(ge=1, le=1, description="1 in this version")] = 1
+    nodes: Annotated[int, Meta(ge=1, le=1, description="more are not in this version")] = 1
     ranks_per_node: Annotated[int, Meta(ge=1, le=1024)] = 2
     recovery: list[Layer] = []
     shrink: bool = False
@@ -116,11 +116,11 @@ class When(Record, frozen=True, kw_only=True):
 class FaultEntry(Record, frozen=True, kw_only=True):
     """One fault. `name` defaults to its family; `params` are the fault's own."""
 
-    fault: str
-    at: When
     name: FaultName | None = None
+    fault: str
     params: dict[str, Any] = {}
     target: Literal["any", "all"] | Target = "any"
+    at: When
     lasts: Duration | None = None
 
 
@@ -171,7 +171,7 @@ class Limits(Record, frozen=True, kw_only=True):
 
     timeout: Duration = "120s"
     ranks_down: Annotated[int, Meta(ge=1, le=100_000)] = 1
-    nodes_down: Annotated[int, Meta(ge=0, le=0, description="0 in this version")] = 0
+    nodes_down: Annotated[int, Meta(ge=0, le=0, description="more are not in this version")] = 0
     faults: Count | None = None
 
 
@@ -182,13 +182,13 @@ class ScenarioFile(Record, frozen=True, kw_only=True):
 
     schema: Literal["nvrx-chaos/scenario/1"]
     name: Name
-    job: Job
-    objective: Objective = Objective()
     title: Line = ""
     why: Text = ""
     tags: list[Annotated[str, Meta(min_length=1, max_length=60)]] = []
+    job: Job
     steady_state: SteadyState = SteadyState()
     faults: list[FaultEntry] = []
+    objective: Objective = Objective()
     limits: Limits = Limits()
     vary: dict[str, Annotated[list[Any], Meta(min_length=1)]] = {}
 

@@ -204,6 +204,8 @@ def _allowed(kind: inspect.Type, description: str = "") -> str:
 
 def _number_words(kind: Any) -> str:
     noun = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
+    if kind.ge is not None and kind.ge == kind.le:
+        return f"{kind.ge:g}"
     bounds = []
     if kind.ge is not None:
         bounds.append(f"at least {kind.ge:g}")

@@ -10,8 +10,7 @@ from ruamel.yaml import YAML
 
 from chaos.scenario.schema import ScenarioFile
 
-# Written where they say nothing otherwise: an empty list of layers or faults is a statement.
-_KEEP_EMPTY = ("recovery", "faults")
+_FREE = ("args", "env", "params")  # what is in these is not ours to leave out
 
 
 def resolved_yaml(spec: ScenarioFile) -> str:
@@ -31,7 +30,11 @@ def _without_nothing(value: Any) -> Any:
         return [_without_nothing(item) for item in value]
     if not isinstance(value, dict):
         return value
-    inner = {key: _without_nothing(item) for key, item in value.items()}
-    return {
-        key: item for key, item in inner.items() if key in _KEEP_EMPTY or not (item is None or item in ({}, [], ""))
-    }
+    inner = {key: item if key in _FREE else _without_nothing(item) for key, item in value.items()}
+    return {key: item for key, item in inner.items() if _says_something(key, item)}
+
+
+def _says_something(key: str, value: Any) -> bool:
+    if value == []:
+        return key in ("recovery", "faults")  # no layer, no fault: statements, not gaps
+    return value is not None and value not in ({}, "")

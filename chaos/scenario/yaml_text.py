@@ -18,9 +18,9 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from chaos.scenario.problems import Origin, Path, Problem, dotted, found, invalid
 
-BYTES_MAX = 256 * 1024
+BYTES_MAX = 128 * 1024
 DEPTH_MAX = 24
-VALUES_MAX = 20_000  # aliases count each time: a few lines of them can stand for billions of values
+VALUES_MAX = 5_000  # aliases count each time: a few lines of them can stand for billions of values
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -44,10 +44,13 @@ def read_text(file: FilePath, shown_as: str) -> str:
     """The text of a file; ScenarioInvalid when it cannot be read as UTF-8 text."""
     origin = Origin(shown_as)
     try:
+        if file.exists() and not file.is_file() and not file.is_dir():
+            raise OSError("not a regular file")  # opening a pipe would wait for its writer
         with file.open("rb") as stream:
             raw = stream.read(BYTES_MAX + 1)
-    except OSError as error:
-        raise invalid([Problem(origin, "", f"cannot be read: {error.strerror or error}")]) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise invalid([Problem(origin, "", f"cannot be read: {reason}")]) from None
     if len(raw) > BYTES_MAX:
         raise invalid([Problem(origin, "", f"larger than {BYTES_MAX // 1024} KiB; a scenario is a page of text")])
     try:
