@@ -1,0 +1,47 @@
+# `make run` and `make test` do all set-up themselves, without root: a virtual environment in .venv.
+VENV := .venv
+BIN := $(VENV)/bin
+MARKS ?= not slow
+REPORTS ?= reports
+
+.PHONY: help run test test-all lint bench clean
+
+help:
+	@echo "make run       set up, then run scenarios/quick: real faults into a real NVRx job, verdicts, a report"
+	@echo "make test      set up, then lint and all tests but the slow ones"
+	@echo "make test-all  the slow tests too (controller killed 20 times, every planted defect, ...)"
+	@echo "make lint      ruff and mypy"
+	@echo "make bench     recovery times, overhead of the agent, start of the command line"
+
+run: $(VENV)/.run
+	$(BIN)/nvrx-chaos run scenarios/quick --out $(REPORTS)
+
+test: $(VENV)/.dev lint
+	$(BIN)/python -m pytest -m "$(MARKS)"
+
+test-all: $(VENV)/.dev lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy chaos
+
+bench: $(VENV)/.dev
+	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/recovery.py
+	$(BIN)/python bench/overhead.py
+
+$(VENV)/bin/python:
+	sh .ci/venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-dev.txt -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-dev.txt -e '.[dev]'
+	touch $@ $(VENV)/.run
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
