@@ -9,7 +9,7 @@ from chaos.faults.catalogue import BY_NAME
 from chaos.model.events import COMMIT_ONLY_POINTS
 from chaos.scenario.keys import fault_names
 from chaos.scenario.meaning import Draft, twice
-from chaos.scenario.problems import Path, Problem, dotted, not_one_of
+from chaos.scenario.problems import Path, Problem, dotted, found, not_one_of
 from chaos.scenario.schema import TRIGGER_EVENTS, FaultEntry, Target, When
 from chaos.scenario.shape import problems_of
 from chaos.scenario.yaml_text import Document
@@ -41,7 +41,7 @@ def check(draft: Draft) -> None:
     if (name := twice(names)) is not None:
         index = len(names) - 1 - names[::-1].index(str(name))
         where: Path = ("faults", index, "name") if faults[index].name else ("faults", index)
-        draft.say(where, f"a second fault is named {name!r}; give each a `name` of its own")
+        draft.say(where, f"a second fault is named {found(name)}; give each a `name` of its own")
     for index, entry in enumerate(faults):
         _check_target(draft, ("faults", index), entry)
         _check_when(draft, ("faults", index, "at"), entry.at)
@@ -57,7 +57,7 @@ def rank_count(draft: Draft, entry: FaultEntry) -> int:
     if entry.target == "all":
         return draft.world_size
     if isinstance(entry.target, Target) and entry.target.ranks is not None:
-        return len(entry.target.ranks)
+        return len(set(entry.target.ranks))
     return 1
 
 
@@ -86,7 +86,9 @@ def _check_rank(draft: Draft, path: Path, rank: int) -> None:
 def _check_when(draft: Draft, path: Path, at: When) -> None:
     given = [name for name in ("step", "after", "event") if getattr(at, name) is not None]
     if len(given) != 1:
-        draft.say(path, f"found {' and '.join(given) or 'none'} of step, after and event; exactly one is needed")
+        draft.say(
+            path, f"found {' and '.join(given) or 'none of them'}; exactly one of step, after and event is needed"
+        )
         return
     if at.step is not None:
         _check_step(draft, path, at, at.step)
@@ -104,10 +106,10 @@ def _check_step(draft: Draft, path: Path, at: When, step: int) -> None:
     latest = steps - 2 * steady
     if step >= steps:
         draft.say(where, f"found {step}, past the end; the job has {steps} steps (0 to {steps - 1})")
-    elif step > latest:
+    elif step > latest >= steady:
         text = f"found {step}, too near the end; allowed: at most {latest} (job.steps - 2 × steady_state.steps)"
         draft.say(where, text)
-    elif step < steady:
+    elif step < steady <= latest:
         draft.say(where, f"found {step}, too early; the job counts as steady after {steady} steps: at least {steady}")
     _check_phase_and_point(draft, path, at)
 
@@ -116,12 +118,14 @@ def _check_phase_and_point(draft: Draft, path: Path, at: When) -> None:
     phase, point = at.phase or "forward", at.point
     if phase not in STEP_PHASES:
         allowed = ", ".join(STEP_PHASES)
-        draft.say((*path, "phase"), f"found {phase!r}, which belongs to no step; allowed with step: {allowed}")
+        draft.say((*path, "phase"), f"found {found(phase)}, which belongs to no step; allowed with step: {allowed}")
     elif point in COMMIT_ONLY_POINTS and phase != "checkpoint_commit":
-        draft.say((*path, "point"), f"found {point!r}, which comes in phase checkpoint_commit only, not in {phase}")
+        draft.say(
+            (*path, "point"), f"found {found(point)}, which comes in phase checkpoint_commit only, not in {phase}"
+        )
     elif point == "in_collective" and phase not in COLLECTIVE_PHASES:
         allowed = ", ".join(COLLECTIVE_PHASES)
-        draft.say((*path, "point"), f"found 'in_collective'; no collective in {phase}; allowed in: {allowed}")
+        draft.say((*path, "point"), f"found {found(point)}; no collective in {phase}; allowed in: {allowed}")
 
 
 def _check_lasts(draft: Draft, path: Path, entry: FaultEntry, fault: Fault) -> None:
@@ -141,7 +145,8 @@ def _check_held_at_once(draft: Draft, names: list[str]) -> None:
     for together in by_moment.values():
         ranks = sum(rank_count(draft, draft.spec.faults[index]) for index in together)
         if ranks > allowed:
-            who = " and ".join(names[index] for index in together)
-            verb = "hits" if len(together) == 1 else "hit"
+            alone = len(together) == 1
+            who = ("fault " if alone else "faults ") + " and ".join(names[index] for index in together)
+            verb = "hits" if alone else "hit"
             text = f"{who} {verb} {ranks} ranks at one time; limits.ranks_down is {allowed}"
-            draft.say(("faults", together[-1], "target" if len(together) == 1 else "at"), text)
+            draft.say(("faults", together[-1], "target" if alone else "at"), text)

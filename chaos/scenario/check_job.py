@@ -8,7 +8,11 @@ from chaos.scenario.meaning import Draft, twice
 from chaos.scenario.problems import found
 
 # Given to the trainer from the job's own keys: a second value here would contradict them.
-_KEYS_OF_JOB = ("ranks", "ranks_per_node", "nodes", "recovery", "steps", "shrink", "out")
+_KEYS_OF_JOB = {
+    "ranks": "say job.ranks_per_node",
+    "out": "every run gets a folder of its own (run --out)",
+    **{key: f"say job.{key}" for key in ("ranks_per_node", "nodes", "recovery", "steps", "shrink")},
+}
 _OURS = "NVRX_CHAOS_"
 
 
@@ -30,9 +34,7 @@ def _check_args(draft: Draft) -> None:
     for key, value in draft.spec.job.args.items():
         path = ("job", "args", key)
         if key in _KEYS_OF_JOB:
-            draft.say(
-                path, "is set by the keys of `job`, not by `args`; allowed there: " + ", ".join(_KEYS_OF_JOB[1:6])
-            )
+            draft.say(path, "is no argument of yours; " + _KEYS_OF_JOB[key])
         elif not re.fullmatch(r"[a-z][a-z0-9_]*", key):
             draft.say(path, "allowed: a setting's name in small letters, digits and underscores")
         elif not isinstance(value, str | int | float | bool):
@@ -54,6 +56,7 @@ def _check_env(draft: Draft) -> None:
 
 def _check_steps(draft: Draft) -> None:
     steps, steady = draft.spec.job.steps, draft.spec.steady_state.steps
-    if steps < 2 * steady:
-        text = f"found {steps}; too few to be steady for {steady} steps before and after: at least {2 * steady}"
+    needed = (3 if draft.spec.faults else 2) * steady  # before a fault, to come back, and after
+    if steps < needed:
+        text = f"found {steps}; too few to see {steady} steady steps before and after: at least {needed}"
         draft.say(("job", "steps"), text)

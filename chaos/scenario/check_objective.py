@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from chaos.faults.catalogue import BY_NAME
 from chaos.scenario.check_names import CORE, KNOWN, NEEDS_OBJECTIVE, NOT_YET
 from chaos.scenario.meaning import Draft, twice
 from chaos.scenario.problems import Path, found, not_one_of
@@ -29,7 +30,7 @@ def check(draft: Draft) -> None:
         if part not in get_args(Part):
             draft.say(("objective", "parts", part), not_one_of(part, get_args(Part)))
     if draft.spec.objective.world_size == "shrunk" and not draft.spec.job.shrink:
-        draft.say(("objective", "world_size"), "found 'shrunk'; that needs job.shrink: true")
+        draft.say(("objective", "world_size"), 'found "shrunk"; that needs job.shrink: true')
 
 
 def _check_recovered_by(draft: Draft) -> None:
@@ -46,7 +47,7 @@ def _check_recovered_by(draft: Draft) -> None:
     for layer in layers:
         if layer in ("in_process", "in_job") and layer not in switched_on:
             on = ", ".join(switched_on) or "nothing"
-            draft.say(path, f"found {layer!r}, which job.recovery does not switch on (it has {on})")
+            draft.say(path, f"found {found(layer)}, which job.recovery does not switch on (it has {on})")
 
 
 def _check_times(draft: Draft) -> None:
@@ -69,11 +70,12 @@ def _check_times(draft: Draft) -> None:
 
 def _check_clock(draft: Draft) -> None:
     clock_from = draft.spec.objective.clock_from
-    holding = [entry.fault for entry in draft.spec.faults if entry.lasts is not None]
+    lasting = [entry.fault for entry in draft.spec.faults if entry.lasts is not None]
+    holding = [name for name in lasting if BY_NAME[name].ends == "undone"]
     if holding and clock_from is None:
         draft.say(("objective", "clock_from"), f"missing; {holding[0]} lasts, so say fired or undone")
-    if clock_from == "undone" and draft.spec.faults and not holding:
-        draft.say(("objective", "clock_from"), "found 'undone'; no fault here has `lasts`; allowed: fired")
+    if clock_from == "undone" and draft.spec.faults and not lasting:
+        draft.say(("objective", "clock_from"), 'found "undone"; no fault here has `lasts`; allowed: fired')
 
 
 def _check_restarts(draft: Draft) -> None:

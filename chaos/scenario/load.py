@@ -87,7 +87,9 @@ def load_paths(files: Iterable[str | FilePath], sets: Sequence[str] = ()) -> lis
     for scenario in scenarios:
         other = by_name.setdefault(scenario.name, scenario)
         if other is not scenario:
-            errors.append(f"{scenario.source}: name: {scenario.name!r} is also the name of a run of {other.source}")
+            errors.append(
+                f"{scenario.source}: name: {found(scenario.name)} is also the name of a run of {other.source}"
+            )
     if errors:
         raise ScenarioInvalid("\n".join(dict.fromkeys(errors)))
     return scenarios
@@ -105,7 +107,8 @@ def _scenario_document(document: Document, shown_as: str) -> Document:
         raise invalid([Problem(Origin(shown_as, 1), "schema", f"missing; the first line is `schema: {SCHEMA}`")])
     if isinstance(schema, str) and schema.startswith("nvrx-chaos/suite/"):
         raise invalid([Problem(origin, "schema", "suites are not in this version; run the folder instead")])
-    text = f"found {found(schema)}; allowed: {SCHEMA}{nearest(schema, [SCHEMA])}"
+    newer = isinstance(schema, str) and schema.startswith(SCHEMA.rpartition("/")[0] + "/")
+    text = f"found {found(schema)}; allowed: {SCHEMA}{'' if newer else nearest(schema, [SCHEMA])}"
     raise invalid([Problem(origin, "schema", text)])
 
 

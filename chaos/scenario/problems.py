@@ -77,8 +77,9 @@ def not_one_of(value: Any, allowed: Sequence[str]) -> str:
 
 
 def invalid(problems: Iterable[Problem]) -> ScenarioInvalid:
-    """One error for all problems, in the order found, each once."""
-    lines = list(dict.fromkeys(str(problem) for problem in problems))
+    """One error for all problems, each once, in the order of the lines of each file."""
+    in_order = sorted(problems, key=lambda problem: (problem.origin.where, problem.origin.line or 0))
+    lines = list(dict.fromkeys(str(problem) for problem in in_order))
     if len(lines) > SHOWN_MAX:
         lines[SHOWN_MAX:] = [f"... and {len(lines) - SHOWN_MAX} more"]
     return ScenarioInvalid("\n".join(lines))

@@ -18,6 +18,7 @@ from chaos.scenario.units import LONGEST_S, PATTERN, seconds
 from chaos.scenario.yaml_text import Document
 
 _MISSING_WORDS = {
+    "job": "missing; such as {run: trainer, recovery: [in_job]}",
     "schema": "missing; the first line is `schema: nvrx-chaos/scenario/1`",
     "at": "missing; say when: {step: 47, phase: backward} or {after: 5s} or {event: restart_entered}",
 }
@@ -108,6 +109,8 @@ class _Checker:
     ) -> None:
         """One member is picked by the shape of the value, so that the message is about what was meant."""
         for member in kind.types:
+            if isinstance(member, inspect.NoneType):
+                continue  # "not set" is written by leaving the key out
             plain = member.type if isinstance(member, inspect.Metadata) else member
             if isinstance(value, dict) == isinstance(plain, inspect.StructType | inspect.DictType) and isinstance(
                 value, list

@@ -96,7 +96,8 @@ def _combination(document: Document, chosen: Sequence[Setting], settings: Sequen
             put(result, setting.path, setting.value, setting.origin)
         except (IndexError, ValueError, TypeError, AttributeError):
             # Something on the way is a single value or a shorter list: the key does not fit this file.
-            raise invalid([Problem(setting.origin, setting.key, "there is no such field in this scenario")]) from None
+            key = setting.key if setting.origin.line is None else f"vary.{setting.key}"
+            raise invalid([Problem(setting.origin, key, "there is no such field in this scenario")]) from None
     labels = ",".join(choice.as_label for choice in chosen)
     return Combination(result, f"[{labels}]" if labels else "", [*chosen, *on_top])
 
@@ -112,7 +113,8 @@ def _axes(document: Document, settings: Sequence[Setting]) -> list[list[Setting]
         if isinstance(path, Problem):
             problems.append(Problem(path.origin, f"vary.{key}", path.text))
         elif not isinstance(values, list) or not values:
-            problems.append(Problem(origin, f"vary.{key}", f"found {found(values)}; allowed: a list of values"))
+            text = f"found {'an empty list' if values == [] else found(values)}; allowed: a list of values"
+            problems.append(Problem(origin, f"vary.{key}", text))
         elif axis := _axis(document, key, path, values, settings):
             axes.append(axis)
     problems.extend(_unclear(document, axes))
@@ -141,7 +143,7 @@ def _unclear(document: Document, axes: Sequence[Sequence[Setting]]) -> list[Prob
         labels = [setting.as_label for setting in axis]
         for index, label in enumerate(labels):
             if label in labels[:index]:
-                text = f"two values give the same name {label!r}; each value must be another"
+                text = f"two values give the same name {found(label)}; each value must be another"
                 problems.append(Problem(axis[index].origin, f"vary.{axis[0].key}", text))
     for one, other in itertools.combinations(axes, 2):
         first, second = one[0], other[0]

@@ -92,8 +92,10 @@ def _compose(text: str, shown_as: str) -> Node | None:
         line = mark.line + 1 if mark is not None else None
         raise invalid([Problem(Origin(shown_as, line), "", f"not valid YAML: {_in_words(words)}")]) from None
     except YAMLError as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise invalid([Problem(Origin(shown_as), "", f"not valid YAML: {text}")]) from None
+        words = str(error).splitlines()[0] if str(error) else type(error).__name__
+        position = getattr(error, "position", None)  # of a character that no YAML text may hold
+        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else None
+        raise invalid([Problem(Origin(shown_as, line), "", f"not valid YAML: {words}")]) from None
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, AssertionError, RecursionError) as error:
         # The parser gives up in many ways on text that nobody wrote by hand; none of them is a defect of ours.
         raise invalid([Problem(Origin(shown_as), "", f"not valid YAML ({type(error).__name__})")]) from None
