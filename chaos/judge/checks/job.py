@@ -1,0 +1,102 @@
+"""How the job ended, and what it left behind."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from chaos.judge.case import Case
+from chaos.judge.checks.framework import CONTROLLER, RANKS, CheckSpec, Finding, failed, passed, reference_job, unknown
+
+RESIDUE_AFTER_S = 5.0  # what is gone by then was only slow to end
+_FROM_OUTSIDE = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP, signal.SIGQUIT})
+_KINDS_OF_RESIDUE = (
+    ("processes", "process"), ("shared_memory", "shared memory"), ("ports", "port"),
+    ("temporary_files", "temporary file"),
+)  # fmt: skip
+
+# --- job_finished
+
+
+def job_finished(case: Case) -> Finding:
+    finished = case.record.last("job_finished")
+    all_done = case.all_finished()
+    if case.record.stop_ns is not None:
+        return _stopped(case)
+    if finished is None:
+        return unknown("how the job ended was not seen")
+    code, ended_by = finished.data.get("code"), finished.data.get("signal")
+    status = f"signal {ended_by}" if ended_by else f"status {code}"
+    if code == 0 and all_done:
+        return passed("status 0, every rank had done all steps", finished.ref)
+    if code == 0 and not reference_job(case.plan) and not case.record.of("rank_finished"):
+        return unknown(f"{status}; no rank said how far it came", finished.ref)
+    if code == 0:
+        return failed(f"{status}, but not every rank had done all {case.plan.job.steps} steps", finished.ref)
+    if all_done:
+        return failed(f"{status}, though every rank had done all steps", finished.ref)
+    reason = finished.data.get("reason") or ""
+    words = f"ended early with {status}{': ' + str(reason) if reason else ''}"
+    if not case.fired and ended_by in _FROM_OUTSIDE:
+        return unknown(f"{words}: from outside", finished.ref)
+    if not case.fired and case.plan.faults:
+        # It died before our fault could show anything: no verdict on the recovery can rest on that.
+        return unknown(f"{words}, before any fault had fired", finished.ref)
+    return failed(words, finished.ref)
+
+
+def _stopped(case: Case) -> Finding:
+    """We ended it. That it hung is only said where a fault had fired and nothing moved afterwards."""
+    asked = case.record.first("stop_requested")
+    ref = asked.ref if asked else ""
+    reason = asked.data.get("reason", "") if asked else ""
+    stuck = [outage for outage in case.outages if outage.holding is None]
+    if stuck and not case.record.interrupted:
+        last = max((step.t_ns for step in case.record.steps), default=case.record.start_ns)
+        still_s = (case.record.observed_until_ns - last) / 1e9
+        return failed(f"hung: no step in the last {still_s:.1f} s before it was stopped ({reason})", ref)
+    return unknown(f"stopped by us: {reason}", ref)
+
+
+# --- no_residue
+
+
+def no_residue(case: Case) -> Finding:
+    measured = case.record.last("residue_measured")
+    if measured is None:
+        return unknown("not measured")
+    if measured.data.get("readable") is not True:
+        return unknown("could not be read", measured.ref)
+    left = [(words, found) for name, words in _KINDS_OF_RESIDUE if (found := measured.data.get(name))]
+    after_s = measured.data.get("after_s")
+    if not left:
+        return passed("nothing left", measured.ref)
+    words = "; ".join(f"{_count(found)} {name}{_examples(found)}" for name, found in left)
+    if case.record.stop_ns is not None:
+        return unknown(f"{words}; but the job was stopped by us", measured.ref)
+    if not isinstance(after_s, int | float) or after_s < RESIDUE_AFTER_S * 0.9:
+        return unknown(f"{words}; but looked at too early ({after_s} s after its end)", measured.ref)
+    return failed(f"{words}, {after_s:.1f} s after its end", measured.ref)
+
+
+def _count(found: Any) -> int:
+    return len(found) if isinstance(found, list | dict | str) else int(found)
+
+
+def _examples(found: Any) -> str:
+    if not isinstance(found, list):
+        return ""
+    shown = ", ".join(str(each)[:60] for each in found[:3])
+    return f" ({shown}{', ...' if len(found) > 3 else ''})"
+
+
+CHECKS = (
+    CheckSpec(
+        name="no_residue", needs=frozenset({CONTROLLER}),
+        expects=lambda plan: f"nothing of the job left {RESIDUE_AFTER_S:g} s after its end", body=no_residue,
+    ),
+    CheckSpec(
+        name="job_finished", needs=frozenset({RANKS, CONTROLLER}),
+        expects=lambda plan: f"status 0 and {plan.job.steps} steps by every rank", body=job_finished,
+    ),
+)  # fmt: skip

@@ -1,0 +1,68 @@
+"""The verdict in one plain sentence: what it rests on, and what it does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chaos.judge.checks.registry import NOT_BUILT
+from chaos.judge.incident import NO_RESTART
+from chaos.model.events import Blind
+from chaos.model.verdict import Check, IncidentVerdict
+
+_REASONS_MAX = 3
+
+
+def sentence(
+    outcome: str,
+    checks: Sequence[Check],
+    incidents: Sequence[IncidentVerdict],
+    blind: Sequence[Blind],
+    *,
+    simulated: bool,
+    interrupted: bool,
+) -> str:
+    """What people read first."""
+    head = "interrupted: " if interrupted else ""
+    head += "simulated fault: " if simulated else ""
+    if outcome == "passed":
+        return f"{head}{_passed(checks, incidents)}. {not_asked(checks)}"
+    bad = [check for check in checks if check.outcome == ("fail" if outcome == "failed" else "unknown")]
+    # What an interruption or a blind source left open says the same for each check: once is enough.
+    reasons = list(dict.fromkeys(f"{check.name}: {check.observed}" for check in bad))
+    if not reasons and blind:
+        reasons = [f"a source of evidence was blind: {blind[0].reason}"]
+    if not reasons:
+        reasons = ["nothing was asked"]
+    more = f"; and {len(reasons) - _REASONS_MAX} more" if len(reasons) > _REASONS_MAX else ""
+    return f"{head}{outcome}: {'; '.join(reasons[:_REASONS_MAX])}{more}."
+
+
+def not_asked(checks: Sequence[Check]) -> str:
+    """Names what a pass does not cover, those checks that cannot be asked yet among them."""
+    names = [
+        f"{check.name} (not built yet)" if check.name in NOT_BUILT else check.name
+        for check in checks
+        if check.outcome == "not_asked"
+    ]
+    return f"Not asked: {', '.join(names)}." if names else "Everything was asked."
+
+
+def _passed(checks: Sequence[Check], incidents: Sequence[IncidentVerdict]) -> str:
+    outages = [incident for incident in incidents if incident.faults]
+    told = [_outage(incident) for incident in outages] or ["trained to the end and needed no recovery"]
+    state = next((check for check in checks if check.name == "state_exact"), None)
+    witness = f"; state by {state.observed}" if state is not None and state.outcome == "pass" else "; state not asked"
+    return "; ".join(told) + witness
+
+
+def _outage(incident: IncidentVerdict) -> str:
+    names = " and ".join(incident.faults)
+    if incident.recovered_by == NO_RESTART:
+        return f"{names}: the job went on without a restart"
+    words = f"{names}: recovered by {incident.recovered_by}"
+    if incident.recovery_time_s is not None:
+        words += f" in {incident.recovery_time_s:.2f} s"
+    if incident.detection_time_s is not None:
+        bound = "at most " if incident.detection_is_bound else ""
+        words += f", noticed after {bound}{incident.detection_time_s:.2f} s"
+    return words if incident.lost_steps is None else f"{words}, {incident.lost_steps} steps done again"

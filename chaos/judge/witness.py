@@ -1,0 +1,219 @@
+"""Two witnesses of state: the run itself, for what it did twice, and the pair of fault-free runs.
+
+Determinism is shown, not assumed. Compares losses as the bits they are and shard digests as text; says over how many
+steps it could compare. What follows from it is decided by the check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.judge.lineage import Group, Lineage
+from chaos.judge.record import Record
+from chaos.model.control import ControlRun
+from chaos.model.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Where two accounts of the same step do not agree. `size` is relative; None = not a number, or a digest."""
+
+    step: int
+    what: str
+    refs: tuple[str, ...] = ()
+    size: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """`steps` had their losses compared, `digests` counts digests; `differences` in order of step."""
+
+    steps: int
+    digests: int
+    differences: tuple[Difference, ...]
+    uncovered: tuple[int, ...] = ()  # steps of which only one of the two has an account
+
+    @property
+    def first(self) -> Difference | None:
+        return self.differences[0] if self.differences else None
+
+
+def relative_difference(one: str, other: str) -> float | None:
+    """Between two losses as hex text; None where one of them is not a finite number."""
+    try:
+        left, right = float.fromhex(one), float.fromhex(other)
+    except (ValueError, OverflowError):
+        return None
+    if left == right:
+        return 0.0
+    size = abs(left - right) / max(abs(left), abs(right))
+    return size if size == size and size != float("inf") else None
+
+
+# --- what the run did twice
+
+
+def done_twice(record: Record, lineage: Lineage) -> Compared:
+    """Losses of steps and digests of checkpoints that more than one group of the same size made."""
+    differences: list[Difference] = []
+    first_seen: dict[tuple[int | None, int, int], tuple[str, str]] = {}
+    compared: set[int] = set()
+    for group in lineage.groups:
+        for step, rank, loss, ref in _losses(group):
+            key = (group.world_size, step, rank)
+            known = first_seen.setdefault(key, (loss, ref))
+            if known[1] == ref:
+                continue
+            compared.add(step)
+            if known[0] != loss:
+                size = relative_difference(known[0], loss)
+                differences.append(Difference(step=step, what="loss", refs=(known[1], ref), size=size))
+    digests, of_digests = _digests_twice(record, lineage)
+    found = sorted([*differences, *of_digests], key=lambda difference: (difference.step, difference.what))
+    return Compared(steps=len(compared), digests=digests, differences=tuple(found))
+
+
+def loaded_as_saved(record: Record, lineage: Lineage) -> Compared:
+    """Digests taken after loading a checkpoint against those taken when it was saved."""
+    saved = {
+        (event.data["step"], event.rank, _size_of(lineage, event)): event
+        for event in record.of("digest_taken")
+        if event.data.get("purpose") == "checkpoint"
+    }
+    differences, count = [], 0
+    for event in record.of("digest_taken"):
+        if event.data.get("purpose") != "loaded":
+            continue
+        known = saved.get((event.data["step"], event.rank, _size_of(lineage, event)))
+        if known is None:
+            continue
+        count += 1
+        if known.data.get("shards") != event.data.get("shards"):
+            what = f"digest of rank {event.rank} after loading"
+            differences.append(Difference(step=event.data["step"], what=what, refs=(known.ref, event.ref)))
+    return Compared(steps=0, digests=count, differences=tuple(differences))
+
+
+def _losses(group: Group) -> Iterator[tuple[int, int, str, str]]:
+    for step, ranks in sorted(group.steps.items()):
+        for rank, done in sorted(ranks.items()):
+            if done.loss is not None:
+                yield step, rank, done.loss, done.ref
+
+
+def _digests_twice(record: Record, lineage: Lineage) -> tuple[int, list[Difference]]:
+    known: dict[tuple[int, int | None, int | None], Event] = {}
+    count, differences = 0, []
+    for event in record.of("digest_taken"):
+        if event.data.get("purpose") != "checkpoint":
+            continue
+        first = known.setdefault((event.data["step"], event.rank, _size_of(lineage, event)), event)
+        if first is event or first.group == event.group:
+            continue
+        count += 1
+        if first.data.get("shards") != event.data.get("shards"):
+            what = f"checkpoint digest of rank {event.rank}"
+            differences.append(Difference(step=event.data["step"], what=what, refs=(first.ref, event.ref)))
+    return count, differences
+
+
+def _size_of(lineage: Lineage, event: Event) -> int | None:
+    found = next((group for group in (*lineage.groups, *lineage.abandoned) if group.name == event.group), None)
+    return None if found is None else found.world_size
+
+
+# --- the fault-free runs
+
+
+def losses_that_survive(lineage: Lineage) -> dict[str, tuple[str, str]]:
+    """step -> (loss, ref) over the surviving history."""
+    found: dict[str, tuple[str, str]] = {}
+    for step, group in lineage.surviving.items():
+        for _, done in sorted(group.steps[step].items()):
+            if done.loss is not None:
+                found[str(step)] = (done.loss, done.ref)
+                break
+    return found
+
+
+def digests_that_survive(record: Record) -> dict[str, tuple[str, str]]:
+    """`step/rank` and `end/rank` -> (digest, ref), the last taken of each."""
+    found: dict[str, tuple[str, str]] = {}
+    for event in record.of("digest_taken"):
+        purpose, shards = event.data.get("purpose"), event.data.get("shards")
+        if purpose in ("checkpoint", "end") and isinstance(shards, str) and event.rank is not None:
+            key = f"{'end' if purpose == 'end' else event.data['step']}/{event.rank}"
+            found[key] = (shards, event.ref)
+    return found
+
+
+def usable_controls(
+    controls: Sequence[ControlRun], settings: Mapping[str, Any]
+) -> tuple[list[ControlRun], tuple[str, ...]]:
+    """Those that can bear witness, and why the others cannot."""
+    usable, refused = [], []
+    for control in controls:
+        unlike = sorted(
+            name for name in {*control.settings, *settings} if control.settings.get(name) != settings.get(name)
+        )
+        if not control.clean:
+            refused.append(f"{control.run_id} refused: {control.unclean_why or 'not clean'}")
+        elif unlike:
+            refused.append(f"{control.run_id} refused: other settings ({', '.join(unlike[:3])})")
+        else:
+            usable.append(control)
+    return usable, tuple(refused)
+
+
+def against_control(lineage: Lineage, record: Record, control: ControlRun) -> Compared:
+    """The surviving history against one fault-free run."""
+    losses, digests = losses_that_survive(lineage), digests_that_survive(record)
+    return _compare(losses, digests, _bare(control.losses), _bare(control.digests))
+
+
+def controls_agree(one: ControlRun, other: ControlRun) -> Compared:
+    """Two fault-free runs against each other; what only one of them has is a difference, too."""
+    compared = _compare(_bare(one.losses), _bare(one.digests), _bare(other.losses), _bare(other.digests))
+    lone = sorted(one.losses.keys() ^ other.losses.keys(), key=_step_of_key)
+    lone += sorted(one.digests.keys() ^ other.digests.keys(), key=_step_of_key)
+    missing = [Difference(step=_step_of_key(key), what=f"{key} seen in one only") for key in lone]
+    found = sorted([*compared.differences, *missing], key=lambda difference: difference.step)
+    return Compared(steps=compared.steps, digests=compared.digests, differences=tuple(found))
+
+
+_Accounts = Mapping[str, tuple[str, str]]
+
+
+def _bare(values: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    return {key: (value, "") for key, value in values.items()}
+
+
+def _compare(losses: _Accounts, digests: _Accounts, with_losses: _Accounts, with_digests: _Accounts) -> Compared:
+    differences = []
+    for step in losses.keys() & with_losses.keys():
+        one, other = losses[step], with_losses[step]
+        if one[0] != other[0]:
+            refs = tuple(ref for ref in (one[1], other[1]) if ref)
+            size = relative_difference(one[0], other[0])
+            differences.append(Difference(step=int(step), what="loss", refs=refs, size=size))
+    shared = digests.keys() & with_digests.keys()
+    for key in shared:
+        one, other = digests[key], with_digests[key]
+        if one[0] != other[0]:
+            refs = tuple(ref for ref in (one[1], other[1]) if ref)
+            differences.append(Difference(step=_step_of_key(key), what=f"shard digest {key}", refs=refs))
+    differences.sort(key=lambda difference: (difference.step, difference.what))
+    uncovered = tuple(sorted(int(step) for step in losses.keys() - with_losses.keys()))
+    return Compared(
+        steps=len(losses.keys() & with_losses.keys()),
+        digests=len(shared),
+        differences=tuple(differences),
+        uncovered=uncovered,
+    )
+
+
+def _step_of_key(key: str) -> int:
+    head = key.split("/")[0]
+    return int(head) if head.lstrip("-").isdigit() else 1 << 60  # "end" sorts last
