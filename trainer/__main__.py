@@ -21,6 +21,8 @@ def main() -> None:
         sys.exit(2)
     # One thread each: sums taken in another order would differ in their last bits, and ranks share the cores.
     os.environ["OMP_NUM_THREADS"] = "1"
+    # In-process restart waits for news in short spells; torch would log the end of each as a warning.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
     sys.stdout.flush()
     os.execv(sys.executable, launcher_command(settings, sys.argv[1:]))
@@ -43,6 +45,8 @@ def launcher_command(settings: Settings, arguments: list[str]) -> list[str]:
         f"--ft-rank-heartbeat-timeout={wait.heartbeat_timeout_s}",
         # Where no such card exists, looking for one fills the log with tracebacks.
         f"--ft-enable-nic-monitor={os.path.isdir('/sys/class/infiniband')}",
+        # Its files about failed ranks; left to itself it makes a folder in /tmp and leaves it there.
+        f"--log-dir={run.out / 'launcher'}",
         *("--module", "trainer.train"),
         *arguments,
     ]

@@ -25,9 +25,9 @@ class Model:
     """The network: a byte-level GPT."""
 
     layers: int = setting(2, "transformer blocks")
-    width: int = setting(96, "features of a token")
+    width: int = setting(64, "features of a token")
     heads: int = setting(4, "attention heads; they share the width")
-    context: int = setting(64, "bytes that the model sees at once")
+    context: int = setting(32, "bytes that the model sees at once")
     dropout: float = setting(0.05, "share of features dropped while training")
 
     def __post_init__(self) -> None:
@@ -174,7 +174,7 @@ PARTS: dict[str, type] = {
 PLACES = frozenset({"out", "metrics", "data"})
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {},  # the defaults: about 20 ms a step with two ranks on two CPU cores
-    "small": {"layers": 4, "width": 192, "heads": 6, "context": 128, "batch": 8},  # 1.9 million parameters
+    "small": {"layers": 4, "width": 192, "heads": 6, "context": 64},  # 1.9 million parameters
 }
 
 

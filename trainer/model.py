@@ -18,12 +18,12 @@ class Block(nn.Module):
         super().__init__()
         width = settings.width
         self.heads = settings.heads
-        self.attention_norm = nn.LayerNorm(width)
-        self.query_key_value = nn.Linear(width, 3 * width)
-        self.attention_out = nn.Linear(width, width)
-        self.mixer_norm = nn.LayerNorm(width)
-        self.mixer_in = nn.Linear(width, 4 * width)
-        self.mixer_out = nn.Linear(4 * width, width)
+        self.attention_norm = nn.LayerNorm(width, bias=False)
+        self.query_key_value = nn.Linear(width, 3 * width, bias=False)
+        self.attention_out = nn.Linear(width, width, bias=False)
+        self.mixer_norm = nn.LayerNorm(width, bias=False)
+        self.mixer_in = nn.Linear(width, 4 * width, bias=False)
+        self.mixer_out = nn.Linear(4 * width, width, bias=False)
         self.dropout = nn.Dropout(settings.dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class Gpt(nn.Module):
         self.places = nn.Embedding(settings.context, settings.width)
         self.dropout = nn.Dropout(settings.dropout)
         self.blocks = nn.ModuleList(Block(settings) for _ in range(settings.layers))
-        self.norm = nn.LayerNorm(settings.width)
+        self.norm = nn.LayerNorm(settings.width, bias=False)
         self.scores = nn.Linear(settings.width, BYTE_VALUES, bias=False)
 
     def forward(self, inputs: Tensor) -> Tensor:

@@ -14,6 +14,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 
 from trainer.resilience import Entry
 
@@ -63,9 +65,6 @@ def choose_device(entry: Entry) -> torch.device:
 
 def shard(model: nn.Module, units: nn.ModuleList, ours: Group) -> nn.Module:
     """Each unit is gathered by itself when its turn comes; the rest of the model belongs to the root."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
     mesh = init_device_mesh(ours.device.type, (ours.world_size,))
     for unit in units:
         fully_shard(unit, mesh=mesh)
