@@ -92,7 +92,7 @@ def _row(
 ) -> Row:
     drawn_s = time_s if time_s is not None else (parts_s if name == "recovery" else 0.0)
     bound = name == "detection" and incident.detection_is_bound
-    value = words.seconds(time_s, bound=bound) if time_s is not None else "not seen"
+    value = words.seconds(time_s, bound=bound) if time_s is not None else words.NOT_SEEN
     inside = goal_s is not None and goal_s <= scale.high
     return Row(
         name=name,

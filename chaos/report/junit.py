@@ -82,7 +82,7 @@ def _incident_properties(incident: IncidentVerdict, prefix: str) -> list[tuple[s
         "catch_up_time_s": incident.catch_up_time_s,
         "full_recovery_time_s": incident.full_recovery_time_s,
     }
-    rows = [(prefix + "recovered_by", incident.recovered_by or "not recovered")]
+    rows = [(prefix + "recovered_by", incident.recovered_by or words.NOT_SEEN)]
     rows += [(prefix + name, f"{value:.3f}") for name, value in times.items() if value is not None]
     if incident.detection_is_bound:
         rows.append((prefix + "detection_is_bound", "true"))

@@ -149,7 +149,7 @@ def overview_picture(series: Series, windows: Sequence[Window]) -> LanePicture:
     bottom = top + len(lanes) * (OVERVIEW_HEIGHT + 4)
     frames = tuple(
         Box(x=scale(w.start_s), y=top - 4, width=max(3.0, round(scale(w.end_s) - scale(w.start_s), 1)),
-            height=bottom - top + 4, css="frame", text="", title=f"incident {w.number}: {w.start_s:.2f}–{w.end_s:.2f} s")
+            height=bottom - top + 4, css="frame", text="", title=f"incident {w.number}")
         for w in windows
     )  # fmt: skip
     guides = tuple(guide for guide in _guides(series, whole, scale) if guide.css == "fired")

@@ -105,7 +105,7 @@ class LiveView:
             self._line(text.plain)
         else:
             self._guarded(partial(live.update, Text(""), refresh=True))
-            self._guarded(partial(live.console.print, text, soft_wrap=True))
+            self._guarded(partial(live.console.print, text))
 
     def _elapsed_s(self) -> float:
         return (self._now_ns() - self._began_ns) / 1e9

@@ -64,6 +64,7 @@ class RecoveryClock:
     detected_ns: int | None = None
     recovered_ns: int | None = None
     must_undo: set[str] = field(default_factory=set)
+    undone_ns: int = 0
 
     @property
     def detection_s(self) -> float | None:
@@ -204,6 +205,7 @@ class RunProgress:
         if self.clock is None:
             return []
         self.clock.must_undo.discard(str(event.data.get("fault")))
+        self.clock.undone_ns = event.t_ns
         if self.plan.objective.clock_from == "undone":
             self.clock.since_ns = event.t_ns
         return self._look_for_recovery()
@@ -232,7 +234,7 @@ class RunProgress:
     def _is_back(self, rank: RankProgress, clock: RecoveryClock) -> bool:
         """Stepping in a later life, reentry or group: a woken rank's last step in the old one does not count."""
         if self._needs_no_restart():
-            return not clock.must_undo and rank.last_step_ns > (clock.since_ns or 0)
+            return not clock.must_undo and rank.last_step_ns > max(clock.since_ns or 0, clock.undone_ns)
         return rank.entry_first_step_ns > clock.last_fired_ns
 
     def _needs_no_restart(self) -> bool:

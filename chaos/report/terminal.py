@@ -13,6 +13,7 @@ from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -23,6 +24,7 @@ from chaos.report.clean import one_line, visible
 
 STYLE = {"passed": "green", "failed": "bold red", "unknown": "yellow", "not_run": "cyan"}
 PIPED_WIDTH = 100  # nobody's window is known then
+INDENT = (0, 0, 0, 2)
 WIDE = 110  # from here on the deciding check has a column of its own
 
 
@@ -112,10 +114,9 @@ def _row(verdict: Verdict) -> list[Text]:
 
 def _print_reason(console: Console, verdict: Verdict) -> None:
     console.print(Text.assemble(outcome_text(verdict), "  ", one_line(verdict.scenario, 120)))
-    # soft_wrap: a command must be copied as one line, whatever the window's width
-    console.print(Text(f"  {words.decided_by(verdict)}"), soft_wrap=True)
+    console.print(Padding(Text(words.decided_by(verdict)), INDENT))
     if verdict.remedy:
-        console.print(Text(f"  next: {one_line(verdict.remedy, 500)}"), soft_wrap=True)
-    if verdict.repeat:
+        console.print(Padding(Text(f"next: {one_line(verdict.remedy, 500)}"), INDENT))
+    if verdict.repeat:  # soft_wrap: a command must be copied as one line, whatever the window's width
         console.print(Text(f"  repeat: {visible(verdict.repeat)}"), soft_wrap=True)
     console.print()

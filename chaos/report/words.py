@@ -14,6 +14,7 @@ SHAPE = {
     "not_asked": "–",
 }  # fmt: skip
 NOTHING = "–"
+NOT_SEEN = "not seen"
 
 
 def spaced(name: str) -> str:
@@ -94,8 +95,11 @@ def is_known_failure(verdict: Verdict) -> bool:
 
 
 def recovered_by(verdict: Verdict) -> str:
-    """The layers that brought the job back, one for each incident, repeats left out."""
-    layers = [incident.recovered_by or "not recovered" for incident in verdict.incidents]
+    """The layers that brought the job back, one for each incident, repeats left out.
+
+    None there means never *or* not seen: no more may be said than that it was not seen.
+    """
+    layers = [incident.recovered_by or NOT_SEEN for incident in verdict.incidents]
     return ", ".join(dict.fromkeys(layers)) or NOTHING
 
 

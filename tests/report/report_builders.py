@@ -6,11 +6,15 @@ import math
 import random
 from typing import Any
 
+from hypothesis import strategies as st
+
 from chaos.model.events import Event
 from chaos.model.plan import At, FaultPlan, JobPlan, ObjectivePlan, Plan
 from chaos.model.timeline import GroupSpan, Mark, Span, StepMark, Timeline
 from chaos.model.verdict import Check, FaultVerdict, IncidentVerdict, PartTime, Verdict
 
+# any character there is, lone surrogates and controls among them
+ANY_SIGN = st.integers(0, 0x10FFFF).map(chr)
 REPEAT = "nvrx-chaos run scenarios/quick/kill-worker.yaml --seed 7391"
 STEP_S = 0.0212
 
