@@ -72,7 +72,7 @@ class Undoer:
     def _stop(self, args: dict[str, Any], opened_ticks: int) -> Undone:
         if args.get("keep"):
             return Undone(how="kept", measured=True, detail="the job was to be left running")
-        return stop_job(str(args["mark"]), opened_ticks, table=self._table, killer=self._killer, clock=self._clock)
+        return stop_job(args["mark"] or "", opened_ticks, table=self._table, killer=self._killer, clock=self._clock)
 
     def _disarm(self, life: Life, lease_s: float, silent_since_ns: int | None) -> Undone:
         since_ns = self._clock.monotonic_ns() if silent_since_ns is None else silent_since_ns
