@@ -10,7 +10,7 @@ from chaos.model.timeline import Mark, Span
 from chaos.report import words
 from chaos.report.charts import group_css
 from chaos.report.clean import one_line
-from chaos.report.scales import POINTS_MAX, AxisTick, Scale, axis_ticks
+from chaos.report.scales import AxisTick, Scale, axis_ticks
 from chaos.report.series import Series, Window
 
 WIDTH, LEFT, RIGHT = 1080, 84, 1068
@@ -227,15 +227,25 @@ def _life_boxes(series: Series, name: str, window: Window, scale: Scale, y: floa
 
 
 def _ticks(series: Series, name: str, window: Window, scale: Scale, y: float, height: float) -> tuple[Ticks, ...]:
-    """Steps that fall on one pixel are one line, so the size has a bound whatever the number of steps."""
+    """Steps on one half pixel are one line, and lines that touch are one area: no step is left out, and the size has
+    a bound whatever the number of steps."""
     places: dict[str, dict[float, None]] = {}
     for mark in series.steps_of_lane.get(name, ()):
         if _inside(mark.t_s, window):
             css = "ghost" if series.is_ghost(mark) else group_css(mark.group)
-            places.setdefault(css, {})[scale(mark.t_s)] = None
-    return tuple(
-        Ticks(css=css, path="".join(f"M{x:g} {y:g}v{height:g}" for x in list(xs)[:POINTS_MAX]))
-        for css, xs in places.items()
+            places.setdefault(css, {})[round(scale(mark.t_s) * 2) / 2] = None
+    return tuple(Ticks(css=css, path=_tick_path(sorted(xs), y, height)) for css, xs in places.items())
+
+
+def _tick_path(xs: Sequence[float], y: float, height: float) -> str:
+    runs: list[list[float]] = []
+    for x in xs:
+        if runs and x - runs[-1][1] <= 1.0:
+            runs[-1][1] = x
+        else:
+            runs.append([x, x])
+    return "".join(
+        f"M{first:g} {y:g}v{height:g}" + (f"H{last:g}v{-height:g}z" if last > first else "") for first, last in runs
     )
 
 
