@@ -39,7 +39,13 @@ class Problem:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.origin}: {self.field}: {self.text}" if self.field else f"{self.origin}: {self.text}"
+        parts = (str(self.origin), self.field, self.text) if self.field else (str(self.origin), self.text)
+        return ": ".join(_on_one_line(part) for part in parts)
+
+
+def _on_one_line(text: str) -> str:
+    """Keys come from files: what would break the line or steer a terminal is written as an escape."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def dotted(path: Sequence[str | int]) -> str:

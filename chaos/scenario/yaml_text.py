@@ -96,7 +96,7 @@ def _compose(text: str, shown_as: str) -> Node | None:
         position = getattr(error, "position", None)  # of a character that no YAML text may hold
         line = text.count("\n", 0, position) + 1 if isinstance(position, int) else None
         raise invalid([Problem(Origin(shown_as, line), "", f"not valid YAML: {words}")]) from None
-    except (ValueError, IndexError, KeyError, TypeError, AttributeError, AssertionError, RecursionError) as error:
+    except Exception as error:
         # The parser gives up in many ways on text that nobody wrote by hand; none of them is a defect of ours.
         raise invalid([Problem(Origin(shown_as), "", f"not valid YAML ({type(error).__name__})")]) from None
 
