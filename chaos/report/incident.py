@@ -14,6 +14,7 @@ WIDTH = 1080
 GUTTER = 116
 RIGHT = 96
 ROW = 34
+LETTER = 6.6
 BAR = 18
 REST = "not told apart"
 SMALLEST_REST_S = 0.005  # below it is rounding, not time that nothing explains
@@ -44,6 +45,8 @@ class Row:
     value: str
     objective_x: float | None
     objective: str
+    label_x: float | None
+    label_anchor: str
     over: bool
 
 
@@ -93,16 +96,31 @@ def _row(
     drawn_s = time_s if time_s is not None else (parts_s if name == "recovery" else 0.0)
     bound = name == "detection" and incident.detection_is_bound
     value = words.seconds(time_s, bound=bound) if time_s is not None else words.NOT_SEEN
-    inside = goal_s is not None and goal_s <= scale.high
+    objective = "" if goal_s is None else f"objective {goal_s:g} s"
+    end_x = scale.clamped(drawn_s)
+    goal_x = scale(goal_s) if goal_s is not None and goal_s <= scale.high else None
+    label_x, anchor = _label_place(objective, goal_x, end_x)
     return Row(
         name=name,
         y=8 + ROW * index,
-        width=max(0.0, scale.clamped(drawn_s) - GUTTER),
+        width=max(0.0, end_x - GUTTER),
         value=value,
-        objective_x=scale(goal_s) if goal_s is not None and inside else None,
-        objective="" if goal_s is None else f"objective {goal_s:g} s",
+        objective_x=goal_x,
+        objective=objective,
+        label_x=label_x,
+        label_anchor=anchor,
         over=goal_s is not None and time_s is not None and time_s > goal_s,
     )
+
+
+def _label_place(label: str, goal_x: float | None, end_x: float) -> tuple[float | None, str]:
+    """Beside the objective's line where neither the bar nor the value stands; None where there is no such place."""
+    width = LETTER * len(label) + 6
+    if goal_x is None:
+        return None, ""
+    if goal_x > end_x and goal_x + width <= WIDTH - RIGHT + 16:
+        return goal_x + 6, "start"
+    return (goal_x - 6, "end") if goal_x - width > end_x else (None, "")
 
 
 def _segments(incident: IncidentVerdict, parts_s: float, scale: Scale) -> tuple[Segment, ...]:

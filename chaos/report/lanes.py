@@ -190,7 +190,8 @@ def _lane(series: Series, name: str, window: Window, scale: Scale, y: float) -> 
     if not rows and not marks:
         return None
     base = y + (ROW_HEIGHT if marks else 0)
-    boxes = [_span_box(span, scale, base + row * ROW_HEIGHT, ROW_HEIGHT - 4, window.parts) for span, row in rows]
+    boxes = list(_life_boxes(series, name, window, scale, y, ROW_HEIGHT - 2)) if marks else []
+    boxes += [_span_box(span, scale, base + row * ROW_HEIGHT, ROW_HEIGHT - 4, window.parts) for span, row in rows]
     height = (base - y) + ROW_HEIGHT * (1 + max((row for _, row in rows), default=-1))
     return Lane(name=one_line(name, 12), y=y, height=height, boxes=tuple(boxes),
                 glyphs=_glyphs(marks, scale, y + ROW_HEIGHT / 2))  # fmt: skip
@@ -302,7 +303,8 @@ def _glyphs(marks: Sequence[Mark], scale: Scale, y: float) -> tuple[Glyph, ...]:
     glyphs = []
     for mark in marks[:MARKS_MAX]:
         shape, words_of_kind = GLYPHS.get(mark.kind, (OTHER_GLYPH[0], words.spaced(one_line(mark.kind, 40))))
-        about = ", ".join(one_line(part, 200) for part in (mark.name, mark.detail, mark.ref) if part)
+        told = (words.spaced(mark.name), mark.detail, mark.ref)
+        about = ", ".join(one_line(part, 200) for part in told if part and part != words_of_kind)
         title = f"{words_of_kind} at {mark.t_s:.3f} s" + (f": {about}" if about else "")
         glyphs.append(Glyph(x=scale.clamped(mark.t_s), y=y, shape=shape, title=title))
     return tuple(glyphs)

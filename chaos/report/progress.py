@@ -18,6 +18,8 @@ from chaos.model.plan import FaultPlan, Plan
 from chaos.report.clean import one_line
 
 STEP_TIME_WINDOW = 10  # steps whose median is shown
+RECENT_STEPS = 256  # whose times are kept, so that a fault told late still finds the steps after it
+STEPS_TO_GO_ON_MIN = 3  # fewer in the old group can be ghost steps
 DETECTIONS = {
     "worker_failed": "the launcher saw a worker fail",
     "hang_detected": "the rank monitor saw a hang",
@@ -40,6 +42,7 @@ class RankProgress:
     entry_first_step_ns: int = 0
     last_step_ns: int = 0
     step_times_s: deque[float] = field(default_factory=lambda: deque(maxlen=STEP_TIME_WINDOW))
+    recent_ns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
 
     @property
     def step_time_s(self) -> float | None:
@@ -63,8 +66,6 @@ class RecoveryClock:
     since_ns: int | None
     detected_ns: int | None = None
     recovered_ns: int | None = None
-    must_undo: set[str] = field(default_factory=set)
-    undone_ns: int = 0
 
     @property
     def detection_s(self) -> float | None:
@@ -140,9 +141,11 @@ class RunProgress:
         entry = (event.life, event.reentry, event.group)
         if rank.entry == entry:
             rank.step_times_s.append((event.t_ns - rank.last_step_ns) / 1e9)
+            rank.recent_ns.append(event.t_ns)
         else:
             rank.entry, rank.entry_first_step_ns = entry, event.t_ns
             rank.step_times_s.clear()
+            rank.recent_ns.clear()
         if event.life in (None, rank.life) or rank.life is None:
             rank.state = "training"
         rank.step, rank.loss, rank.last_step_ns = int(step), _number(event.data.get("loss")), event.t_ns
@@ -185,15 +188,11 @@ class RunProgress:
         return []
 
     def _fault_fired(self, event: Event) -> list[str]:
-        from_undo = self.plan.objective.clock_from == "undone"
-        since_ns = None if from_undo else event.t_ns
+        since_ns = None if self.plan.objective.clock_from == "undone" else event.t_ns
         if self.clock is None or self.clock.recovered_ns is not None:
             self.clock = RecoveryClock(event.t_ns, event.t_ns, since_ns)
         else:  # fired before the earlier one's recovery: one incident, its clock starts at the last fault
             self.clock.last_fired_ns, self.clock.since_ns = event.t_ns, since_ns
-        fault = self.faults.get(str(event.data.get("fault")))
-        if fault is not None and (fault.plan.lasts_s is not None or from_undo):
-            self.clock.must_undo.add(fault.plan.name)
         where = [f"rank {rank}" for rank in (event.initial_rank, event.rank) if rank is not None][:1]
         where += [f"{name} {_text(event, name)}" for name in ("step", "phase") if event.data.get(name) is not None]
         return [
@@ -202,11 +201,7 @@ class RunProgress:
         ]
 
     def _fault_undone(self, event: Event) -> list[str]:
-        if self.clock is None:
-            return []
-        self.clock.must_undo.discard(str(event.data.get("fault")))
-        self.clock.undone_ns = event.t_ns
-        if self.plan.objective.clock_from == "undone":
+        if self.clock is not None and self.plan.objective.clock_from == "undone":
             self.clock.since_ns = event.t_ns
         return self._look_for_recovery()
 
@@ -221,24 +216,21 @@ class RunProgress:
         clock = self.clock
         if clock is None or clock.since_ns is None or clock.recovered_ns is not None:
             return []
-        back = [rank for rank in self.ranks.values() if self._is_back(rank, clock)]
-        groups = {rank.entry[2] for rank in back if rank.entry is not None}
+        back = {rank.rank: t_ns for rank in self.ranks.values() if (t_ns := self._back_ns(rank, clock)) is not None}
+        groups = {entry[2] for number in back if (entry := self.ranks[number].entry) is not None}
         if len(back) < self.world_size or len(groups) > 1:
             return []
-        if self._needs_no_restart():
-            clock.recovered_ns = max(rank.last_step_ns for rank in back)
-        else:
-            clock.recovered_ns = max(rank.entry_first_step_ns for rank in back)
+        clock.recovered_ns = max(back.values())
         return [f"all ranks step again {clock.recovery_s(clock.recovered_ns):.2f} s after the {self._clock_start()}"]
 
-    def _is_back(self, rank: RankProgress, clock: RecoveryClock) -> bool:
-        """Stepping in a later life, reentry or group: a woken rank's last step in the old one does not count."""
-        if self._needs_no_restart():
-            return not clock.must_undo and rank.last_step_ns > max(clock.since_ns or 0, clock.undone_ns)
-        return rank.entry_first_step_ns > clock.last_fired_ns
-
-    def _needs_no_restart(self) -> bool:
-        return self.plan.objective.recovered_by == ("none",)
+    def _back_ns(self, rank: RankProgress, clock: RecoveryClock) -> int | None:
+        """Since when this rank steps again: in a later life, reentry or group at once; in the old one only after
+        several steps, because a rank that is woken to be killed can still finish the one it was in."""
+        if rank.entry_first_step_ns > clock.last_fired_ns:
+            return rank.entry_first_step_ns
+        after = [t_ns for t_ns in rank.recent_ns if t_ns > (clock.since_ns or 0)]
+        enough = min(max(self.plan.steady_steps, STEPS_TO_GO_ON_MIN), RECENT_STEPS // 2)
+        return after[0] if len(after) >= enough else None
 
     def _clock_start(self) -> str:
         return "undo" if self.plan.objective.clock_from == "undone" else "fault"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
-from chaos.model.timeline import StepMark, Timeline
+from chaos.model.timeline import Span, StepMark, Timeline
 from chaos.model.verdict import IncidentVerdict, Verdict
 
 
@@ -127,7 +127,8 @@ class Series:
 
     def incident_windows(self, verdict: Verdict) -> list[Window]:
         """One window per incident, a little wider than it; incidents whose faults left no mark have none."""
-        begins = [self._begin_s(incident) for incident in verdict.incidents]
+        outages = [span for span in self.timeline.spans if span.kind == "fault" and span.lane == "job"]
+        begins = [self._begin_s(incident, outages) for incident in verdict.incidents]
         windows = []
         for index, (incident, begin_s) in enumerate(zip(verdict.incidents, begins, strict=True)):
             if begin_s is None:
@@ -136,10 +137,17 @@ class Series:
             windows.append(self._window(index + 1, incident, begin_s, later[0] if later else self.timeline.end_s))
         return windows
 
-    def _begin_s(self, incident: IncidentVerdict) -> float | None:
-        fired = [mark for mark in self.timeline.marks if mark.kind == "fault_fired"]
-        own = [mark.t_s for mark in fired if mark.name in incident.faults]
-        return min(own or [mark.t_s for mark in fired], default=None)
+    def _begin_s(self, incident: IncidentVerdict, outages: list[Span]) -> float | None:
+        """From the marks of its faults; an outage without a fault of ours has only its span (taken off the list)."""
+        name = ", ".join(incident.faults)
+        fired = {mark.name for mark in self.timeline.marks if mark.kind == "fault_fired"}
+        own = next((span for span in outages if (span.name == name if name else span.name not in fired)), None)
+        if own is not None:
+            outages.remove(own)
+            return own.start_s
+        return min(
+            (m.t_s for m in self.timeline.marks if m.kind == "fault_fired" and m.name in incident.faults), default=None
+        )
 
     def _window(self, number: int, incident: IncidentVerdict, begin_s: float, next_s: float) -> Window:
         times = (incident.detection_time_s, incident.recovery_time_s, incident.catch_up_time_s)

@@ -121,6 +121,16 @@ def test_two_incidents_have_windows_of_their_own():
     assert windows[0].end_s < windows[1].start_s + 1
 
 
+def test_an_outage_without_a_fault_of_ours_is_found_by_its_span():
+    spans = (
+        Span(lane="job", kind="fault", name="kill", start_s=4.2, end_s=6.0),
+        Span(lane="job", kind="fault", name="outage without a fault of ours", start_s=7.5, end_s=8.0),
+    )
+    both = verdict(incidents=(incident(), incident(faults=(), recovery_time_s=0.5, full_recovery_time_s=0.6)))
+    windows = Series(msgspec.structs.replace(timeline(), spans=spans)).incident_windows(both)
+    assert windows[0].start_s < 4.2 < windows[1].start_s < 7.5 < windows[1].end_s
+
+
 def test_an_incident_whose_faults_left_no_mark_has_no_window():
     assert Series(msgspec.structs.replace(timeline(), marks=())).incident_windows(verdict()) == []
 
@@ -264,6 +274,15 @@ def test_an_objective_that_was_missed_is_marked_and_one_far_away_is_told_only():
     rows = {row.name: row for row in incident_bars(incident(), ObjectivePlan(recovery_time_s=60.0)).rows}
     assert not rows["recovery"].over and rows["recovery"].objective_x is None
     assert rows["recovery"].objective == "objective 60 s"
+
+
+@pytest.mark.parametrize("goal_s", [0.3, 2.7, 3.0, 4.0, 4.8])
+def test_the_label_of_an_objective_covers_neither_bar_nor_value(goal_s):
+    row = next(r for r in incident_bars(incident(), ObjectivePlan(recovery_time_s=goal_s)).rows if r.name == "recovery")
+    if row.label_x is not None:
+        width = 6.6 * len(row.objective)
+        left = row.label_x if row.label_anchor == "start" else row.label_x - width
+        assert GUTTER + row.width <= left and left + width <= 1020
 
 
 def test_times_that_were_not_seen_are_words_and_not_bars():

@@ -95,16 +95,15 @@ def test_a_new_life_that_stepped_only_before_the_last_fault_does_not_count():
     assert progress.clock.recovered_ns is None
 
 
-def test_a_job_that_must_not_restart_has_recovered_only_after_the_undo():
-    goal = ObjectivePlan(recovered_by=("none",), recovery_time_s=8.0)
-    progress, _ = seen(*before(), fired(fault="hang"), faults=(HANG,), objective=goal)
-    for rank in (0, 1):
-        progress.see(step(47, 3.0, rank, f"{rank}a", "first"))
+def test_a_job_that_needed_no_restart_goes_on_only_after_several_steps_of_all_ranks():
+    progress, _ = seen(*before(), fired(fault="hang"), faults=(HANG,), steady_steps=5)
+    for number in range(47, 51):
+        for rank in (0, 1):
+            progress.see(step(number, 3.0 + number / 100, rank, f"{rank}a", "first"))
+    progress.see(step(51, 3.51, 0, "0a", "first"))
     assert progress.clock.recovered_ns is None
-    progress.see(event("fault_undone", 4.0, fault="hang"))
-    for rank in (0, 1):
-        progress.see(step(48, 4.5, rank, f"{rank}a", "first"))
-    assert progress.clock.recovery_s(0) == 2.5
+    progress.see(step(51, 3.51, 1, "1a", "first"))
+    assert round(progress.clock.recovery_s(0), 6) == 1.47
 
 
 def test_a_clock_from_the_undo_begins_there():
