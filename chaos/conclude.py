@@ -14,7 +14,8 @@ import msgspec
 from chaos.errors import CannotWrite, ChaosError, NothingToRun
 from chaos.files import write_atomically
 from chaos.history import reader
-from chaos.judge.judge import control_of, judge
+from chaos.judge.control import control_of
+from chaos.judge.judge import judge
 from chaos.model.control import ControlRun
 from chaos.model.plan import Plan
 from chaos.model.timeline import Timeline

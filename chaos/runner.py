@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(experiment: dict[str, Any]) -> Any:
-    from chaoslib.run import run_experiment
+    from chaoslib.experiment import run_experiment
 
     return run_experiment(experiment, settings=SETTINGS)
 

@@ -36,6 +36,7 @@ class ProcessSource:
         self._reader, self._exits, self._writer = reader, exits, writer
         self._known: dict[int, Known] = {}
         self._foreign: set[int] = set()
+        self._ended_lives: dict[int, Life] = {}  # a zombie stays in the table until its parent reaps it
         self.launcher: Life | None = None
 
     def watch_launcher(self, pid: int) -> None:
@@ -63,6 +64,7 @@ class ProcessSource:
     def _scan(self) -> None:
         pids = set(self._reader.pids())
         self._foreign &= pids
+        self._ended_lives = {pid: life for pid, life in self._ended_lives.items() if pid in pids}
         if self.launcher is not None:
             # Seen between fork and exec, the launcher looked like one of the controller's own.
             self._foreign.discard(self.launcher.pid)
@@ -78,7 +80,7 @@ class ProcessSource:
 
     def _look_at(self, pid: int) -> None:
         info = self._reader.info(pid)
-        if info is None:
+        if info is None or self._ended_lives.get(pid) == info.life:
             return
         if info.mark != self._mark and info.ppid not in self._known:
             # The launcher's child between fork and exec carries the launcher's environment, mark and all:
@@ -148,6 +150,7 @@ class ProcessSource:
             wall_s=wall_s,
         )
         del self._known[known.life.pid]
+        self._ended_lives[known.life.pid] = known.life
 
 
 def _rank_in(environment: dict[str, str]) -> int | None:

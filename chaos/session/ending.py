@@ -68,11 +68,15 @@ class Ending:
         """The last event, the ledger's copy, the manifest; then lets the watchdog go."""
         entries = self._attempt(self._guard.open_entries)
         measured = entries is not None
-        self.left_open = [str(entry) for entry in entries] if entries is not None else ["the ledger could not be read"]
+        self.left_open = [entry.id for entry in entries] if entries is not None else ["the ledger could not be read"]
         self._attempt(
             lambda: self._writer.write_about(
                 "run_concluded",
-                {"open_entries": self.left_open if measured else [], "measured": measured},
+                {
+                    "open_entries": len(entries) if measured else None,
+                    "measured": measured,
+                    "entries": [str(entry.id) for entry in self._guard.entries()],
+                },
                 life=None,
             )
         )

@@ -21,7 +21,7 @@ from chaos.history.writer import Writer
 from chaos.injector.injector import Injector
 from chaos.injector.server import RankServer
 from chaos.jobs.local import LOG_NAME, LocalJob
-from chaos.judge.progress import Live
+from chaos.judge.progress import Live, Watch
 from chaos.model.plan import Plan
 from chaos.model.undo import Undo
 from chaos.model.verdict import Verdict
@@ -55,7 +55,8 @@ class Session:
         self._job_entry: str | None = None
         self._job_ended = False
         self._all_finished_at: float | None = None
-        self._fault_since: float | None = None
+        self._fault_watch: Watch | None = None
+        self._fault_seen_at = 0.0
 
     # the experiment's steps
 
@@ -112,7 +113,12 @@ class Session:
             helpers=lambda: [os.getpid(), self.guard.watchdog_pid],
         )
         self._follower = Follower(self.run_dir / "history")
-        self._live = Live(self.plan.job.world_size, self.plan.job.steps)
+        self._live = Live(
+            world_size=self.plan.job.world_size,
+            steady_steps=self.plan.steady_steps,
+            steps=self.plan.job.steps,
+            may_shrink=self.plan.job.shrink,
+        )
         self._lives = LivesSeen()
         self._shared_memory_before = shared_memory_names()
         self._ranks.start()
@@ -122,14 +128,14 @@ class Session:
     def begin(self) -> None:
         """Starts the job and waits until it is steady. Raises JobMisbehaved when it does not become so."""
         self._start_job()
-        while not self._live.steady(self.plan.steady_steps):
+        while not self._live.steady():
             self._wait_a_little()
             reason = self._why_end()
             if reason:
                 self._ended_because = reason
                 raise JobMisbehaved(self._not_steady(reason))
         self._steady = True
-        self._say("steady_state_met", {"step": self._live.step, "step_time_s": self._live.step_time_s()})
+        self._say("steady_state_met", {"step": self._live.step_by_all, "step_time_s": self._live.step_time_s()})
         self._injector.steady_state_met()
 
     def arm(self, fault: str) -> None:
@@ -165,11 +171,7 @@ class Session:
         self._pump()
 
     def _pump(self) -> None:
-        for event in self._follower.poll():
-            self._live.feed(event)
-            self._lives.feed(event)
-            self._injector.on_event(event)
-        self._injector.tick()
+        self._take_in()
         if not self.guard.alive() and not self._ended_because:
             self._injector.refuse_more()
             raise ChaosError("the watchdog has died; the run is ended and everything undone")
@@ -187,7 +189,7 @@ class Session:
         return self._hung_at_exit() or self._recovery_wait_over()
 
     def _hung_at_exit(self) -> str:
-        if not self._live.all_finished():
+        if not self._live.done():
             self._all_finished_at = None
             return ""
         now = time.monotonic()
@@ -198,14 +200,14 @@ class Session:
 
     def _recovery_wait_over(self) -> str:
         """Past four times the objective there is nothing left to wait for."""
-        objective = self.plan.objective.recovery_time_s
-        if objective is None or not self._live.is_recovering():
-            self._fault_since = None
+        objective, watch = self.plan.objective.recovery_time_s, self._fault_watch
+        if objective is None or watch is None:
             return ""
-        now = time.monotonic()
-        self._fault_since = self._fault_since or now
+        if self._live.recovered(watch) or self._live.went_on(watch) or self._live.done():
+            self._fault_watch = None
+            return ""
         most = max(RECOVERY_WAIT_FACTOR * objective, RECOVERY_WAIT_MIN_S)
-        return f"no recovery within {most:g} s" if now - self._fault_since > most else ""
+        return f"no recovery within {most:g} s" if time.monotonic() - self._fault_seen_at > most else ""
 
     # the job
 
@@ -281,7 +283,7 @@ class Session:
             return
         try:
             self.guard.undo_all()
-            self.left_open = [str(entry) for entry in self.guard.open_entries()]
+            self.left_open = [entry.id for entry in self.guard.open_entries()]
             self.guard.finish()
         except Exception as error:
             self.note(error)
@@ -289,12 +291,18 @@ class Session:
     def _drain(self) -> None:
         """Takes in what was written since the last look, so that the injector knows how its last shots ended."""
         for _ in range(4):
-            for event in self._follower.poll():
-                self._live.feed(event)
-                self._lives.feed(event)
-                self._injector.on_event(event)
-            self._injector.tick()
+            self._take_in()
             time.sleep(PUMP_S)
+
+    def _take_in(self) -> None:
+        """What the history says since the last look, to whoever needs it; then what is due."""
+        for event in self._follower.poll():
+            self._live.feed(event)
+            self._lives.feed(event)
+            self._injector.on_event(event)
+            if event.kind == "fault_fired":
+                self._fault_watch, self._fault_seen_at = self._live.watch(), time.monotonic()
+        self._injector.tick()
 
     def _say_stopped(self) -> None:
         reason = self._ended_because or (f"interrupted by {self.interrupted}" if self.interrupted else "an error")
