@@ -18,7 +18,7 @@ RANK_HEIGHT, ROW_HEIGHT, GAP = 62, 22, 8
 OVERVIEW_HEIGHT = 16
 LANES_MAX = 16
 MARKS_MAX = 400  # per lane: more would be a blot
-LETTER = 6.6  # about the width of a character of the pictures' small text
+LETTER = 7.0  # about the width of a character of the pictures' small text
 GUIDES = {"fault_fired": "fired", "fault_undone": "undone", "detected": "detected", "recovered": "recovered"}
 GLYPHS = {
     "process_exited": ("exit", "process ended"),
@@ -272,6 +272,8 @@ def _span_box(span: Span, scale: Scale, y: float, height: float, parts: Sequence
     x, end = scale.clamped(span.start_s), scale.clamped(span.end_s)
     width = max(1.5, round(end - x, 1))
     name, time = one_line(words.spaced(span.name), 60), words.seconds(span.end_s - span.start_s)
+    if span.kind == "fault" and span.lane == "job" and not name.startswith("outage"):
+        name = f"outage: {name}"  # the fault itself is drawn on the rank that it hit
     detail = f": {one_line(span.detail, 300)}" if span.detail else ""
     title = f"{words.spaced(one_line(span.kind, 30))} {name}, {time} ({span.start_s:.3f}–{span.end_s:.3f} s){detail}"
     css = span.kind if span.kind in ("life", "fault", "hold", "detection", "recovery_part") else "span"

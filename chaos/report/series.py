@@ -112,11 +112,19 @@ class Series:
 
     def is_ghost(self, mark: StepMark) -> bool:
         """Whether it ended after a fault, in a group that was then given up for a later one."""
-        begun_s, last_group = self._first_step_s, max(self._first_step_s, default=-1)
-        if mark.group < 0 or mark.group >= last_group:
-            return False
-        later_s = min(start for group, start in begun_s.items() if group > mark.group)
-        return any(begun_s[mark.group] <= fault_s < mark.t_s and fault_s < later_s for fault_s in self.fault_times_s)
+        return mark.t_s > self._given_up_s.get(mark.group, float("inf"))
+
+    @cached_property
+    def _given_up_s(self) -> dict[int, float]:
+        """Group → when the fault fired that it was given up after; only for groups that have a successor."""
+        given_up: dict[int, float] = {}
+        groups = sorted(group for group in self._first_step_s if group >= 0)
+        for group, *later in (groups[index:] for index in range(len(groups) - 1)):
+            until_s = min(self._first_step_s[each] for each in later)
+            faults = [time_s for time_s in self.fault_times_s if self._first_step_s[group] <= time_s < until_s]
+            if faults:
+                given_up[group] = faults[0]
+        return given_up
 
     @cached_property
     def _first_step_s(self) -> dict[int, float]:
