@@ -19,13 +19,23 @@ def main() -> None:
     if problem is not None:
         print(f"python -m trainer: {problem}", file=sys.stderr)
         sys.exit(2)
-    # One thread each: sums taken in another order would differ in their last bits, and ranks share the cores.
-    os.environ["OMP_NUM_THREADS"] = "1"
-    # In-process restart waits for news in short spells; torch would log the end of each as a warning.
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
+    os.environ.update(environment(settings))
     sys.stdout.flush()
     os.execv(sys.executable, launcher_command(settings, sys.argv[1:]))
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """What the launcher and its ranks find in their environment, beside what is there already."""
+    return {
+        # One thread each: sums taken in another order would differ in their last bits, and ranks share the cores.
+        "OMP_NUM_THREADS": "1",
+        # In-process restart waits for news in short spells; torch would log the end of each as a warning.
+        "TORCH_CPP_LOG_LEVEL": os.environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
+        # What cuBLAS needs to be deterministic.
+        "CUBLAS_WORKSPACE_CONFIG": os.environ.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
+        # Torch makes this folder when it is imported, used or not; by default in /tmp, where it would stay.
+        "TORCHINDUCTOR_CACHE_DIR": str(settings.run.out.absolute() / "launcher" / "compiler"),
+    }
 
 
 def launcher_command(settings: Settings, arguments: list[str]) -> list[str]:

@@ -4,9 +4,11 @@ One frozen record for each part; each field is a flag (`checkpoint_every` is `--
 Records refuse to exist in a bad state, so whatever is parsed can be run.
 """
 
+# ruff: noqa: RUF009 - `setting` is dataclasses.field with a sentence for --help
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -165,13 +167,14 @@ class Settings:
         found: dict[str, Any] = {"preset": self.preset}
         for part in (self.model, self.data, self.optimisation, self.run, self.intervals):
             found |= asdict(part)
-        return {name: value for name, value in found.items() if name not in PLACES}
+        shown = {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
+        return {name: value for name, value in shown.items() if name not in PLACES}
 
 
 PARTS: dict[str, type] = {
     "model": Model, "data": Data, "optimisation": Optimisation, "run": Run, "intervals": Intervals,
 }  # fmt: skip
-PLACES = frozenset({"out", "metrics", "data"})
+PLACES = frozenset({"out", "metrics"})
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {},  # the defaults: about 20 ms a step with two ranks on two CPU cores
     "small": {"layers": 4, "width": 192, "heads": 6, "context": 64},  # 1.9 million parameters
@@ -237,7 +240,7 @@ def _at_least(record: Any, bound: int, *names: str) -> None:
 
 def _in_order(record: Any, *names: str) -> None:
     """NVRx refuses timeouts that overtake each other; say which before anything starts."""
-    for first, second in zip(names, names[1:], strict=False):
+    for first, second in itertools.pairwise(names):
         if getattr(record, first) >= getattr(record, second):
             raise ValueError(
                 f"{flag(first)} is {getattr(record, first)}; "

@@ -62,6 +62,7 @@ def run(settings: Settings, train: Callable[[Entry], None]) -> None:
 
     # The wrapper hands itself to the parameter annotated with its type, which must not be a string here.
     def entered(layer: inprocess.CallWrapper = None) -> None:  # type: ignore[assignment]
+        end_writers()  # should the last attempt have been stopped before it could
         abort.connections_before = sockets.connections()
         train(_entry(initial_rank=initial_rank, iteration=layer.iteration, hosts_store=False, atomic=layer.atomic))
 
@@ -142,7 +143,11 @@ class Heartbeats:
         self._interval_s = settings.intervals.heartbeat_interval_s
         self._atomic = entry.atomic
         self._last_s = 0.0
-        if self._on and Heartbeats._client is None:
+        if not self._on:
+            return
+        if Heartbeats._client is not None:
+            self.beat()  # an in-process restart is no hang
+        else:
             # Not before the first entry: in-process restart forks its monitor, which would hold our socket.
             from nvidia_resiliency_ext.fault_tolerance import RankMonitorClient
 
