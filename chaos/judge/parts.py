@@ -16,16 +16,20 @@ from chaos.model.events import Event
 
 PARTS = ("detection", "teardown", "start", "rendezvous", "init", "checkpoint_load", "first_step")
 
-# part -> words in the names of settings that can bound it; the detection's depends on who noticed
-_BOUNDS: Mapping[str, tuple[str, ...]] = {
+# Words in the names of settings that can bound a part: by who noticed, or by the layer that brought the job back.
+_NOTICED_BY: Mapping[str, tuple[str, ...]] = {
     "hang_detected": ("heartbeat_timeout", "section_timeout", "workload_check"),
-    "worker_failed": ("monitor_interval", "launcher_poll"),
-    "interruption_reported": ("soft_timeout", "hard_timeout", "monitor_thread", "monitor_process", "monitor_interval"),
-    "teardown": ("last_call_wait", "hard_timeout", "soft_timeout", "monitor_interval", "launcher_poll", "stop_timeout"),
-    "rendezvous": ("rdzv", "rendezvous", "barrier_timeout", "last_call"),
+    "worker_failed": ("monitor_interval",),
+    "interruption_reported": ("soft_timeout", "hard_timeout", "monitor_thread", "monitor_process"),
+}
+_BOUNDS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("teardown", "in_process"): ("last_call_wait", "hard_timeout", "soft_timeout", "termination_grace"),
+    ("teardown", "in_job"): ("workers_stop_timeout", "monitor_interval", "termination_grace"),
+    ("rendezvous", "in_process"): ("barrier_timeout",),
+    ("rendezvous", "in_job"): ("rdzv", "rendezvous"),
 }
 _SHARE_MIN = 0.3  # a setting that explains less than this of a part does not explain it
-_SLACK_S = 0.05  # a timer may end this much early by our clock: stamps are rounded
+_SHARE_MAX = 1.02  # a timer may end a little early by another clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +107,16 @@ def _appeared(record: Record, group: Group, incident: Incident) -> int | None:
 
 def _bounded_by(part: Part, incident: Incident, settings: Mapping[str, Any]) -> str:
     """The largest setting that fits into the part and explains a good share of it."""
-    words = _BOUNDS.get(part.name, ())
+    words = _BOUNDS.get((part.name, incident.layer or ""), ())
     if part.name == "detection" and incident.detection is not None:
-        words = _BOUNDS.get(incident.detection.event.kind, ())
+        words = _NOTICED_BY.get(incident.detection.event.kind, ())
     fitting = [
         (float(value), name)
         for name, value in settings.items()
         if isinstance(value, int | float)
         and not isinstance(value, bool)
         and any(word in name for word in words)
-        and _SHARE_MIN * part.time_s <= value <= part.time_s + _SLACK_S
+        and _SHARE_MIN * part.time_s <= value <= _SHARE_MAX * part.time_s
     ]
     if not fitting or part.time_s <= 0:
         return ""

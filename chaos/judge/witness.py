@@ -15,6 +15,8 @@ from chaos.judge.record import Record
 from chaos.model.control import ControlRun
 from chaos.model.events import Event
 
+AT_THE_END = 1 << 60  # the step of a digest taken at the end: after every other
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -24,6 +26,10 @@ class Difference:
     what: str
     refs: tuple[str, ...] = ()
     size: float | None = None
+
+    @property
+    def where(self) -> str:
+        return "the end" if self.step == AT_THE_END else f"step {self.step}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +204,8 @@ def _compare(losses: _Accounts, digests: _Accounts, with_losses: _Accounts, with
             refs = tuple(ref for ref in (one[1], other[1]) if ref)
             size = relative_difference(one[0], other[0])
             differences.append(Difference(step=int(step), what="loss", refs=refs, size=size))
-    shared = digests.keys() & with_digests.keys()
+    same_end = max(map(int, losses), default=-1) == max(map(int, with_losses), default=-1)
+    shared = {key for key in digests.keys() & with_digests.keys() if same_end or not key.startswith("end/")}
     for key in shared:
         one, other = digests[key], with_digests[key]
         if one[0] != other[0]:
@@ -216,4 +223,4 @@ def _compare(losses: _Accounts, digests: _Accounts, with_losses: _Accounts, with
 
 def _step_of_key(key: str) -> int:
     head = key.split("/")[0]
-    return int(head) if head.lstrip("-").isdigit() else 1 << 60  # "end" sorts last
+    return int(head) if head.lstrip("-").isdigit() else AT_THE_END

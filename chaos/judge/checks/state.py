@@ -37,7 +37,7 @@ def state_exact(case: Case) -> Finding:
         _itself(twice, close, repeatable_until=None if parted is None else parted.step),
     ]
     if parted is not None:
-        found.append(unknown(f"not repeatable here: the fault-free runs differ first at step {parted.step}"))
+        found.append(unknown(f"not repeatable here: the fault-free runs differ first at {parted.where}"))
     elif agreement is not None:
         found.append(_against_control(case, usable, close))
     bad = [finding for finding in found if finding is not None and finding.outcome is not Outcome.PASS]
@@ -46,14 +46,14 @@ def state_exact(case: Case) -> Finding:
 
 def _same_bits(compared: Compared, words: str) -> Finding | None:
     first = compared.first
-    return None if first is None else failed(f"{words}: {first.what}, step {first.step}", *first.refs)
+    return None if first is None else failed(f"{words}: {first.what}, {first.where}", *first.refs)
 
 
 def _itself(twice: Compared, close: float | None, *, repeatable_until: int | None) -> Finding | None:
     """The run against itself. Where the fault-free runs part, only what lies before that step proves anything."""
     first = _beyond(twice.differences, close)
     if first is not None and (repeatable_until is None or first.step < repeatable_until):
-        return failed(f"step {first.step} done twice, two results: {first.what}{_size(first)}", *first.refs)
+        return failed(f"{first.where} done twice, two results: {first.what}{_size(first)}", *first.refs)
     if not twice.steps:
         return None
     how = "equal bits" if close is None else f"within {close:g}"
@@ -66,7 +66,7 @@ def _against_control(case: Case, usable: Sequence[ControlRun], close: float | No
     first = _beyond(compared.differences, close)
     name = usable[0].run_id
     if first is not None:
-        return failed(f"differs from {name} at step {first.step}: {first.what}{_size(first)}", *first.refs)
+        return failed(f"differs from {name} at {first.where}: {first.what}{_size(first)}", *first.refs)
     if compared.uncovered:
         return unknown(f"{name} has no loss for step {compared.uncovered[0]}")
     if not compared.steps:
