@@ -7,6 +7,7 @@ undoes with the same code, and lets no new harm begin. Knows no faults.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -37,6 +38,7 @@ class Guard:
     def __init__(self, folder: RunFolder, run_dir: Path, *, clock: Clock, beat_s: float) -> None:
         self.folder = folder
         self._run_dir = run_dir
+        self._pid = os.getpid()
         self._clock = clock
         self._lock = threading.RLock()
         self._entries: dict[str, Entry] = {}
@@ -145,6 +147,7 @@ class Guard:
 
     def finish(self) -> bool:
         """Ends the watchdog; true when nothing is open. Then the ledger is copied and the run's folder removed."""
+        self._only_in_its_process()
         if self._finished:
             return not self.open_entries()
         self._finished = True
@@ -177,6 +180,7 @@ class Guard:
                 self._own_lock.release()
 
     def _refuse_new_harm(self) -> None:
+        self._only_in_its_process()
         if self._abandoned:
             raise Refused(
                 f"no new harm: the watchdog has undone everything ({self._abandoned})",
@@ -187,8 +191,13 @@ class Guard:
         if not self.alive():
             raise _no_watchdog()
 
+    def _only_in_its_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise Broken("the guard was used in a forked child: only the process that started it may undo")
+
     def _ask(self, ask: str, timeout_s: float, **fields: Any) -> dict[str, Any] | None:
         """The watchdog's reply; None when it is gone, and we have taken over."""
+        self._only_in_its_process()
         if self._own is not None:
             return None
         try:

@@ -8,6 +8,7 @@ Its one writer is the watchdog (its successors: the guard when the watchdog died
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,9 @@ class LedgerWriter:
 def read_ledger(path: Path) -> LedgerContent:
     """A ledger that does not exist has no entries. Raises CannotWrite when it is there and cannot be read."""
     try:
+        # A device or a pipe in its place might never end.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise CannotWrite(f"the ledger is not a plain file: {path}", remedy="look at what put it there")
         text = path.read_bytes()
     except FileNotFoundError:
         return LedgerContent()

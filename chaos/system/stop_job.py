@@ -38,6 +38,7 @@ class _Stopping:
         self._clock = clock
         self._family: set[Life] = set()  # everything ever seen to be the job's: stays so when its parent is gone
         self._refused: dict[Life, str] = {}
+        self._older = ""  # processes of the job, by their mark, that began before the entry
 
     def run(self) -> Undone:
         began_ns = self._clock.monotonic_ns()
@@ -53,6 +54,9 @@ class _Stopping:
                 quiet_from_ns = self._clock.monotonic_ns()
             self._clock.sleep(POLL_S)
             alive = self._alive()
+        if self._older:
+            # Not ours to stop, and not to be passed over in silence either: nothing may be called gone.
+            return Undone(how="failed", measured=False, detail=f"older than the entry, so left alone: {self._older}")
         if not self._family:
             return Undone(how="gone", measured=True, detail=f"no process of {self._mark} was there")
         return Undone(how="done", measured=True, detail=f"{len(self._family)} processes of {self._mark} stopped")
@@ -70,14 +74,15 @@ class _Stopping:
         rows = list(self._table.snapshot())
         marked = {row.pid for row in rows if row.mark == self._mark or row.life in self._family}
         spared = protected_pids(self._table)
-        alive = [
+        found = [
             row
             for row in with_descendants(rows, marked)
             if row.pid not in spared
             and row.state not in DEAD_STATES
-            and row.life.start_ticks >= self._opened_ticks
             and row.mark in (None, self._mark)  # one with another run's mark is that run's to stop
         ]
+        self._older = ", ".join(_name(row) for row in found if row.life.start_ticks < self._opened_ticks)
+        alive = [row for row in found if row.life.start_ticks >= self._opened_ticks]
         self._family.update(row.life for row in alive)
         return alive
 
@@ -91,11 +96,12 @@ class _Stopping:
                 self._refused[info.life] = problem.message
 
     def _failed(self, alive: list[ProcessInfo]) -> Undone:
-        named = "; ".join(
-            self._refused.get(info.life, f"pid {info.pid} ({' '.join(info.command)[:60]}) is in state {info.state}")
-            for info in alive
-        )
+        named = "; ".join(self._refused.get(info.life, f"{_name(info)} is in state {info.state}") for info in alive)
         return Undone(how="failed", measured=False, detail=f"still there after {STOP_LIMIT_S:g} s: {named}")
 
     def _since_s(self, moment_ns: int) -> float:
         return (self._clock.monotonic_ns() - moment_ns) / 1e9
+
+
+def _name(info: ProcessInfo) -> str:
+    return f"pid {info.pid} ({' '.join(info.command)[:60]})"

@@ -131,11 +131,12 @@ def test_a_job_to_be_kept_is_left_running(job, mark):
     assert len(marked(mark)) == 4
 
 
-def test_a_process_older_than_the_entry_is_never_stopped(mark):
+def test_a_process_older_than_the_entry_is_never_stopped_and_never_called_gone(mark):
     with sleeper(mark) as process:
         life = life_of(process.pid)
         undone = Undoer().carry_out(stop(mark), opened_ticks=life.start_ticks + 1)
-        assert undone.how == "gone"
+        assert (undone.how, undone.measured) == ("failed", False)
+        assert f"pid {process.pid}" in undone.detail
         assert TABLE.is_alive(life)
         assert Undoer().carry_out(stop(mark), opened_ticks=life.start_ticks).how == "done"
 
