@@ -10,13 +10,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.agent.core import Agent
+from chaos.agent.core import Agent, complain
 
 __all__ = [
     "active", "emit", "enter", "entered", "finished", "group_ready", "point", "step_done", "watch",
 ]  # fmt: skip
 
 _agent: Agent | None = None
+_blind_pid = -1  # the process in which no history could be opened: it is not tried again, reentries would be miscounted
 
 
 def active() -> bool:
@@ -34,11 +35,17 @@ def entered(
     reported_restart: Mapping[str, Any],
 ) -> None:
     """The training function was entered. The first time in a process begins a life; later ones are reentries."""
-    global _agent
-    if not active():
+    global _agent, _blind_pid
+    if not active() or _blind_pid == os.getpid():
         return
     if _agent is None or _agent.pid != os.getpid():
-        _agent = Agent.from_environment()
+        try:
+            _agent = Agent.from_environment()
+        except Exception as error:
+            # Its missing file makes this rank blind for the judge; the job itself must not feel it.
+            _agent, _blind_pid = None, os.getpid()
+            complain(f"rank {rank} is not observed: {error}")
+            return
     _agent.entered(
         rank=rank,
         initial_rank=initial_rank,

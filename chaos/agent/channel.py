@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from chaos.model.orders import Order
@@ -30,12 +31,13 @@ class Channel:
 
     def open(self, agent: Agent) -> None:
         """Connects, says hello and starts the thread."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             sock.settimeout(2.0)
             sock.connect(self._address)
             sock.settimeout(None)
         except OSError as error:
+            sock.close()
             agent.emit("source_blind", {"source": "control_channel", "reason": f"cannot reach the injector: {error}"})
             return
         self._socket = sock
@@ -52,7 +54,9 @@ class Channel:
         threading.Thread(target=self._serve, args=(agent, sock), name="nvrx-chaos-channel", daemon=True).start()
 
     def reached(self, order: Order, *, step: int | None, phase: str, point: str) -> None:
-        self._send({"say": "reached", "order_id": order.order_id, "step": step, "phase": phase, "point": point})
+        """`t_ns`: the wait begins then, or a moment later. The injector may read this long after."""
+        where = {"step": step, "phase": phase, "point": point}
+        self._send({"say": "reached", "order_id": order.order_id, "t_ns": time.monotonic_ns(), **where})
 
     def withdraw(self, order: Order) -> None:
         self._send({"say": "withdraw", "order_id": order.order_id})
@@ -95,6 +99,7 @@ class Channel:
             for line in lines:
                 self._obey(agent, line)
         self._socket = None
+        sock.close()
         agent.orders.drop_all("the injector is gone")
 
     def _obey(self, agent: Agent, line: bytes) -> None:

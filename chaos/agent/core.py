@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,6 +61,8 @@ class Agent:
     ) -> None:
         self.reentry += 1
         self.group, self.rank, self.initial_rank = None, rank, initial_rank
+        # The phase that an interruption ended was not left at its exit: no order that waits there is due.
+        self.phase, self.step = "", None
         self._identify()
         if self.reentry == 0:
             self._begin_life(local_rank, world_size, settings, reported_restart)
@@ -83,7 +84,7 @@ class Agent:
         self.emit("process_group_ready", {"world_size": world_size, "backend": backend})
 
     def enter(self, phase: str, step: int | None) -> None:
-        if self.orders.held:
+        if self.orders.held and self.phase:
             self.orders.reached("exit")
         self.phase, self.step = phase, step
         self._put("phase_entered", f',"phase":"{phase}","step":{"null" if step is None else step}}}')
@@ -98,11 +99,15 @@ class Agent:
         self._put("step_returned", f',"step":{"null" if self.step is None else self.step}}}')
 
     def step_done(self, step: int, loss: float, lr: float, grad_norm: float, samples: tuple[int, int]) -> None:
-        self._put(
-            "step_done",
-            f',"step":{step},"loss":"{loss.hex()}","lr":"{lr.hex()}","grad_norm":"{grad_norm.hex()}",'
-            f'"samples":[{samples[0]},{samples[1]}]}}',
-        )
+        try:
+            tail = (
+                f',"step":{step},"loss":"{float(loss).hex()}","lr":"{float(lr).hex()}",'
+                f'"grad_norm":"{float(grad_norm).hex()}","samples":[{samples[0]},{samples[1]}]}}'
+            )
+        except Exception as error:
+            self._go_quiet(error)
+            return
+        self._put("step_done", tail)
         self.enter("data", step + 1)
 
     def emit(self, kind: str, fields: Mapping[str, Any]) -> None:
@@ -163,8 +168,11 @@ class Agent:
         try:
             writer.write("source_blind", {"source": "rank", "reason": f"cannot write events: {error}"})
         except Exception:
-            print(f"nvrx-chaos: agent of rank {self.rank} went quiet: {error}", file=sys.stderr)
-        writer.close()
+            complain(f"agent of rank {self.rank} went quiet: {error}")
+        try:
+            writer.close()
+        except OSError:
+            pass  # the descriptor was taken from under us
 
     def _forget_in_child(self) -> None:
         """A forked child is a new, silent life: it must not hold our file or our channel."""
@@ -188,6 +196,11 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def now_ns() -> int:
-    """CLOCK_MONOTONIC, the clock of leases: no fault of ours shifts it."""
-    return time.monotonic_ns()
+def complain(text: str) -> None:
+    """The last resort, where the history cannot take it. A job without a standard error is not to feel it."""
+    if sys.stderr is None:
+        return  # print would take standard output instead
+    try:
+        print(f"nvrx-chaos: {text}", file=sys.stderr)
+    except Exception:
+        pass

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _MARKER = re.compile(r"\b(fn_ex|async_ex|other_ex|term_ex|health_ex|restart_ex|exit_ex)\b: (.*)", re.DOTALL)
 _INTERRUPTIONS = frozenset({"fn_ex", "async_ex", "other_ex", "term_ex"})
 TEXT_MAX = 500
+# Where that file logs: 0.4.1 under its own name, 0.6 and 0.7 all of NVRx under one.
+LOGGERS = ("nvidia_resiliency_ext.inprocess.wrap", "nvrx")
 
 
 class _Listener(logging.Handler):
@@ -46,8 +48,9 @@ class _Listener(logging.Handler):
 
 def listen_to_nvrx(agent: Agent) -> None:
     """Installs the handler on NVRx's own loggers; the program's handlers and its root level stay as they are."""
-    logger = logging.getLogger("nvidia_resiliency_ext.inprocess.wrap")
-    logger.addHandler(_Listener(agent))
-    # NVRx's restart marker is an INFO record; without this a quiet root level would hide it from us.
-    if logger.getEffectiveLevel() > logging.INFO:
-        logger.setLevel(logging.INFO)
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        logger.addHandler(_Listener(agent))
+        # NVRx's restart marker is an INFO record; without this a quiet root level would hide it from us.
+        if logger.getEffectiveLevel() > logging.INFO:
+            logger.setLevel(logging.INFO)

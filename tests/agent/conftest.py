@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+from agent_build import Clock, FakeInjector, enter_rank
+
+import chaos.agent
+from chaos.agent.core import Agent
+from chaos.agent.nvrx_log import LOGGERS
+
+
+@pytest.fixture
+def run_dir(tmp_path, monkeypatch):
+    """A run directory that this process is told to report into."""
+    (tmp_path / "history").mkdir()
+    for name in [name for name in os.environ if name.startswith("NVRX_CHAOS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("NVRX_CHAOS_DIR", str(tmp_path))
+    monkeypatch.setenv("NVRX_CHAOS_RUN", "run-7")
+    monkeypatch.setattr(chaos.agent, "_agent", None)
+    monkeypatch.setattr(chaos.agent, "_blind_pid", -1)
+    before = {name: (list(logging.getLogger(name).handlers), logging.getLogger(name).level) for name in LOGGERS}
+    yield tmp_path
+    if chaos.agent._agent is not None:
+        put_away(chaos.agent._agent)
+    for name, (handlers, level) in before.items():
+        logging.getLogger(name).handlers[:] = handlers
+        logging.getLogger(name).setLevel(level)
+
+
+@pytest.fixture
+def rank(run_dir):
+    """A rank that has entered its training function, without a control channel."""
+    agent = Agent.from_environment()
+    enter_rank(agent)
+    yield agent
+    put_away(agent)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def injector(tmp_path):
+    injector = FakeInjector(tmp_path / "c")
+    yield injector
+    injector.close()
+
+
+def put_away(agent):
+    """Taken from the agent first: the thread of its channel may still have a last word."""
+    writer, agent.writer = agent.writer, None
+    if writer is not None:
+        writer.close()
