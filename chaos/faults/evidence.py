@@ -19,11 +19,25 @@ def of_target_after(fired: Event, events: list[Event]) -> Iterator[Event]:
     yield from sorted(about, key=lambda event: (event.t_ns, event.file, event.line))
 
 
+def lived_on(fired: Event, event: Event) -> bool:
+    """Whether this event shows the process at work after the firing: the step in which the fault fired or a later
+    one was done, or any step after the process entered its training function again."""
+    if event.kind != "step_done":
+        return False
+    reentered = event.reentry is not None and fired.reentry is not None and event.reentry > fired.reentry
+    return reentered or _reached(fired, event)
+
+
 def went_on(fired: Event, event: Event) -> bool:
     """Whether this event shows that the step in which the fault fired, or a later one, was done undisturbed:
     same entry into the training function, same process group."""
     if event.kind != "step_done" or (event.reentry, event.group) != (fired.reentry, fired.group):
         return False
+    return _reached(fired, event)
+
+
+def _reached(fired: Event, event: Event) -> bool:
+    """A step before the one of the firing may be reported late; it says nothing."""
     fired_step, step = fired.data.get("step"), event.data.get("step")
     return fired_step is None or (step is not None and step >= fired_step)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from chaos.doors import ProcessKiller
 from chaos.faults.base import Confirmation
-from chaos.faults.evidence import how_it_ended, name_of, of_target_after, went_on
+from chaos.faults.evidence import how_it_ended, lived_on, name_of, of_target_after
 from chaos.model.events import Event
 from chaos.model.identity import Life
 from chaos.model.undo import Undo
@@ -54,7 +54,7 @@ class ProcessKill:
     def took_effect(self, params: KillParams, fired: Event, events: list[Event]) -> Confirmation:
         grace_ns = 0 if fired.data.get("verb") == "signal_self" else OUTSIDE_GRACE_NS
         for event in of_target_after(fired, events):
-            if went_on(fired, event) and event.t_ns >= fired.t_ns + grace_ns:
+            if lived_on(fired, event) and event.t_ns >= fired.t_ns + grace_ns:
                 how = f"the same process went on and did step {event.data.get('step')}"
                 return Confirmation(acted=False, how=how, evidence=(event.ref,))
             if event.kind == "process_exited":

@@ -6,13 +6,13 @@ It knows single values, and each fault's parameters; what values mean together o
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from chaos.faults.catalogue import BY_NAME
 from chaos.scenario.check_names import CORE, KNOWN
-from chaos.scenario.schema import TRIGGER_EVENTS, ScenarioFile
+from chaos.scenario.schema import TRIGGER_EVENTS, Part, ScenarioFile
 
 ID = "nvrx-chaos-scenario-1"
 
@@ -32,6 +32,7 @@ def json_schema() -> dict[str, Any]:
         for name, schema in zip(names, params, strict=True)
     ]
     components["When"]["properties"]["event"] = {"enum": list(TRIGGER_EVENTS)}
+    components["Objective"]["properties"]["parts"]["propertyNames"] = {"enum": list(get_args(Part))}
     choice = components["CheckChoice"]["properties"]
     choice["add"]["items"] = {"enum": list(KNOWN)}
     choice["drop"]["items"] = {"enum": [name for name in KNOWN if name not in CORE]}

@@ -45,7 +45,7 @@ Phase: TypeAlias = Literal[
     "checkpoint_commit", "checkpoint_load", "restart", "shutdown",
 ]  # fmt: skip
 Point: TypeAlias = Literal["entry", "exit", "in_collective", "before_rename", "after_rename", "after_latest"]
-Part: TypeAlias = Literal["detection", "teardown", "start", "rendezvous", "checkpoint_load", "first_step"]
+Part: TypeAlias = Literal["detection", "teardown", "start", "rendezvous", "init", "checkpoint_load", "first_step"]
 
 # Events that an injection can wait for: what the job does, not what we do to it, and not its end.
 _NO_TRIGGER = ("rank_finished", "settings_seen", "job_started", "job_finished")

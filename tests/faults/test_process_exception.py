@@ -57,6 +57,7 @@ def test_a_step_in_the_same_entry_and_group_is_evidence_against():
 
 def test_a_step_after_reentry_is_recovery_and_no_evidence_against():
     assert judge(step_done(41, 11.0, reentry=1, group="g1")).acted is True
+    assert judge(step_done(57, 11.0, reentry=1, group="g1")).acted is True
 
 
 def test_a_late_record_of_an_earlier_step_says_nothing():

@@ -40,6 +40,10 @@ def test_a_further_step_of_the_target_is_evidence_against():
     assert judge(step_done(57, 10.3), exited(20.0, signal=9)).acted is False
 
 
+def test_a_step_after_the_target_entered_its_function_again_is_evidence_against():
+    assert judge(step_done(41, 10.3, reentry=1, group="g1"), exited(20.0, signal=9)).acted is False
+
+
 def test_the_step_before_the_fault_may_still_be_reported_after_it():
     assert judge(step_done(56, 10.001), exited(10.2, signal=9)).acted is True
 

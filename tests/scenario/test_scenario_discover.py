@@ -30,6 +30,16 @@ def test_a_scenario_with_a_slip_in_its_schema_line_is_not_passed_over(tmp_path):
     assert [file.name for file in find_files([tmp_path])] == ["a.yaml", "b.yaml"]
 
 
+def test_a_file_that_cannot_be_looked_into_is_not_passed_over(tmp_path, monkeypatch):
+    put(tmp_path, a=SHORTEST)
+
+    def refuses(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(type(tmp_path), "open", refuses)
+    assert [file.name for file in find_files([tmp_path])] == ["a.yaml"]
+
+
 def test_the_schema_line_may_come_after_others_and_be_quoted(tmp_path):
     put(tmp_path, a='# a note\nname: x\n"schema": "nvrx-chaos/scenario/1"\n')
     assert len(find_files([tmp_path])) == 1

@@ -137,6 +137,16 @@ def test_a_set_value_picks_one_of_the_varied_runs_and_keeps_its_name(tmp_path):
     ]
 
 
+def test_a_set_value_inside_a_varied_one_goes_on_top_of_each(tmp_path):
+    scenarios = load_text(
+        tmp_path, SHORTEST + "vary: {at: [{step: 50}, {step: 60, phase: data}]}\n", "at.phase=backward"
+    )
+    assert [(s.spec.faults[0].at.step, s.spec.faults[0].at.phase) for s in scenarios] == [
+        (50, "backward"),
+        (60, "backward"),
+    ]
+
+
 def test_setting_what_holds_a_varied_value_ends_the_variation(tmp_path):
     (scenario,) = load_text(tmp_path, SHORTEST + "vary: {target.rank: [0, 1]}\n", "target=any")
     assert scenario.name == "kill-any-worker"

@@ -64,6 +64,11 @@ def test_after_and_event_need_no_step(tmp_path):
     assert plan_of(tmp_path, SHORTEST, "at={event: restart_entered}").faults[0].at == At(event="restart_entered")
 
 
+def test_listed_ranks_are_hit_together(tmp_path):
+    text = edited(SHORTEST, ("run: trainer", "run: trainer, ranks_per_node: 4")) + "limits: {ranks_down: 2}\n"
+    assert plan_of(tmp_path, text, "target.ranks=[3, 1]").faults[0].ranks == (1, 3)
+
+
 def test_all_means_every_rank(tmp_path):
     plan = plan_of(tmp_path, SHORTEST, "target=all", "limits.ranks_down=2")
     assert plan.faults[0].ranks == (0, 1)
