@@ -41,10 +41,10 @@ def test_the_whole_process_group_killed_leaves_nothing(home, run_dir, mark):
         all_is_undone(subject)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_does_not_keep_the_watchdog_from_its_work(home, run_dir, mark, number):
+def test_no_polite_signal_keeps_the_watchdog_from_its_work(home, run_dir, mark):
     with controller(home, run_dir, mark) as subject:
-        os.kill(subject.watchdog, number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            os.kill(subject.watchdog, number)
         subject.kill()
         all_is_undone(subject)
 
