@@ -17,6 +17,7 @@ from chaos.model.events import Event
 from chaos.model.plan import Plan
 
 REFERENCE_JOB = "trainer"
+LAST_LINES_MAX, LINE_LENGTH_MAX = 3, 200  # enough to see why a job died; the rest is in its log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,19 @@ class Case:
             if event.data["step"] == self.plan.job.steps and (event.group in (None, last.name))
         }
         return bool(last.needed) and finished >= set(last.needed)
+
+
+def how_it_ended(finished: Event) -> str:
+    """Status and last words of the job, as the controller recorded them."""
+    code, ended_by = finished.data.get("code"), finished.data.get("signal")
+    words = [f"signal {ended_by}" if ended_by else f"status {code}"]
+    if finished.data.get("reason"):
+        words.append(str(finished.data["reason"]))
+    lines = finished.data.get("last_lines")
+    said = [str(line).strip() for line in lines if str(line).strip()] if isinstance(lines, list) else []
+    if said:
+        words.append("its last lines: " + " | ".join(line[:LINE_LENGTH_MAX] for line in said[-LAST_LINES_MAX:]))
+    return ", ".join(words)
 
 
 def build(plan: Plan, record: Record, controls: Sequence[ControlRun]) -> Case:

@@ -10,6 +10,7 @@ from chaos.model.events import Blind
 from chaos.model.verdict import Check, IncidentVerdict
 
 _REASONS_MAX = 3
+_NAMES_MAX = 3
 
 
 def sentence(
@@ -27,14 +28,25 @@ def sentence(
     if outcome == "passed":
         return f"{head}{_passed(checks, incidents)}. {not_asked(checks)}"
     bad = [check for check in checks if check.outcome == ("fail" if outcome == "failed" else "unknown")]
-    # What an interruption or a blind source left open says the same for each check: once is enough.
-    reasons = list(dict.fromkeys(f"{check.name}: {check.observed}" for check in bad))
+    reasons = _reasons(bad)
     if not reasons and blind:
         reasons = [f"a source of evidence was blind: {blind[0].reason}"]
     if not reasons:
         reasons = ["nothing was asked"]
     more = f"; and {len(reasons) - _REASONS_MAX} more" if len(reasons) > _REASONS_MAX else ""
     return f"{head}{outcome}: {'; '.join(reasons[:_REASONS_MAX])}{more}."
+
+
+def _reasons(checks: Sequence[Check]) -> list[str]:
+    """One reason for each thing found: what one blind source left open is said once, with the checks it concerns."""
+    names: dict[str, list[str]] = {}
+    for check in checks:
+        names.setdefault(check.observed, []).append(check.name)
+    reasons = []
+    for observed, concerned in names.items():
+        more = f" and {len(concerned) - _NAMES_MAX} more" if len(concerned) > _NAMES_MAX else ""
+        reasons.append(f"{', '.join(concerned[:_NAMES_MAX])}{more}: {observed}")
+    return reasons
 
 
 def not_asked(checks: Sequence[Check]) -> str:

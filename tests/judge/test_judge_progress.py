@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from judge_build import FAULT_STEP, STEPS, excepted, healthy, hung, killed, life, outlived, plan, plan_for, verdict_of
+from judge_build import (
+    FAULT_STEP,
+    STEPS,
+    Story,
+    excepted,
+    healthy,
+    hung,
+    killed,
+    life,
+    outlived,
+    plan,
+    plan_for,
+    verdict_of,
+)
 
 from chaos.judge.progress import Live, Watch
 from chaos.model.events import Event
@@ -87,7 +100,7 @@ def test_a_ghost_step_is_no_recovery():
     assert job.highest_step == FAULT_STEP and job.recovered_at_ns(watch) is None and seen == {}
 
 
-def _only_first_group(story):
+def _only_first_group(story: Story) -> Story:
     story.events = [event for event in story.events if event.group != "g1"]
     return story
 

@@ -135,6 +135,12 @@ def test_a_check_without_its_source_is_unknown_with_the_reason(spec):
         assert check.outcome == "unknown" and "why it is blind" in check.observed
 
 
+def test_a_blind_source_is_named_once_with_the_checks_that_it_concerns():
+    sentence = verdict_of(killed(), blind=[Blind(source="manifest", reason="the manifest is missing")]).sentence
+    assert sentence.count("the manifest is missing") == 1
+    assert sentence.startswith("unknown: steady_before, faults_fired_as_planned, fault_took_effect and ")
+
+
 def test_the_manifest_missing_leaves_no_check_that_rests_on_files():
     verdict = verdict_of(killed(), blind=[Blind(source="manifest", reason="missing")])
     assert {check.outcome for check in verdict.checks} == {"unknown", "not_asked"}
@@ -165,6 +171,12 @@ def test_a_job_that_dies_at_start_is_unknown_for_the_fault_and_the_sentence_carr
     verdict = verdict_of(Story().start().end(code=1, reason="ModuleNotFoundError: torch"))
     assert verdict.outcome == "unknown"
     assert "never steady" in verdict.sentence and "ModuleNotFoundError: torch" in verdict.sentence
+
+
+def test_the_last_lines_of_a_job_that_died_are_in_the_verdict():
+    story = Story().start().end(code=1, reason="ended by itself")
+    run = changed(story, "job_finished", last_lines=["Traceback", "", "ImportError: torch"])
+    assert "Traceback | ImportError: torch" in verdict_of(run).sentence
 
 
 def test_a_control_that_dies_at_start_is_failed():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from chaos.judge.case import Case
+from chaos.judge.case import Case, how_it_ended
 from chaos.judge.checks.framework import CONTROLLER, RANKS, CheckSpec, Finding, failed, passed, reference_job, unknown
 
 RESIDUE_AFTER_S = 5.0  # what is gone by then was only slow to end
@@ -26,7 +26,7 @@ def job_finished(case: Case) -> Finding:
     if finished is None:
         return unknown("how the job ended was not seen")
     code, ended_by = finished.data.get("code"), finished.data.get("signal")
-    status = f"signal {ended_by}" if ended_by else f"status {code}"
+    status = how_it_ended(finished)
     if code == 0 and all_done:
         return passed("status 0, every rank had done all steps", finished.ref)
     if code == 0 and not reference_job(case.plan) and not case.record.of("rank_finished"):
@@ -35,8 +35,7 @@ def job_finished(case: Case) -> Finding:
         return failed(f"{status}, but not every rank had done all {case.plan.job.steps} steps", finished.ref)
     if all_done:
         return failed(f"{status}, though every rank had done all steps", finished.ref)
-    reason = finished.data.get("reason") or ""
-    words = f"ended early with {status}{': ' + str(reason) if reason else ''}"
+    words = f"ended early: {status}"
     if not case.fired and ended_by in _FROM_OUTSIDE:
         return unknown(f"{words}: from outside", finished.ref)
     if not case.fired and case.plan.faults:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from chaos.judge.case import Case
+from chaos.judge.case import Case, how_it_ended
 from chaos.judge.checks.framework import (
     CONTROLLER,
     GROUPS,
@@ -64,10 +64,7 @@ def steady_steps(group: Group, until_ns: int) -> int:
 
 def _end_reason(case: Case) -> str:
     finished = case.record.last("job_finished")
-    if finished is None:
-        return ""
-    reason = finished.data.get("reason") or f"status {finished.data.get('code')}"
-    return f"; the job ended: {reason}"
+    return "" if finished is None else f"; the job ended: {how_it_ended(finished)}"
 
 
 def before_first_step(at: At) -> bool:

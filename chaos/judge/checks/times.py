@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.judge.case import Case
+from chaos.judge.case import Case, how_it_ended
 from chaos.judge.checks.framework import (
     CONTROLLER,
     GROUPS,
@@ -102,8 +102,7 @@ def _not_recovered(case: Case, outage: Incident, refs: tuple[str, ...]) -> Findi
     if case.record.stop_ns is None and finished is not None:
         if case.all_finished() and finished.data.get("code") == 0:
             return unknown("the job had done all its steps before it could show that it recovered", *refs, finished.ref)
-        how = finished.data.get("code", finished.data.get("signal"))
-        return failed(f"the job ended (status {how}) without having recovered", *refs, finished.ref)
+        return failed(f"the job ended without having recovered: {how_it_ended(finished)}", *refs, finished.ref)
     if objective_s is None:
         return unknown(f"not recovered in {seconds(watched_s)}; the objective names no time", *refs)
     if watched_s - excuse_s(case.record, outage.clock_ns, outage.limit_ns) > objective_s:
