@@ -72,6 +72,7 @@ class Injector:
         self._steady_at: float | None = None
         self._events_seen: set[str] = set()
         self._refusing = False
+        self._trouble: Exception | None = None  # met on the server's thread, raised by the next tick
         self.shots = [shot for fault in plan.faults for shot in _shots_of(fault)]
 
     # the experiment
@@ -107,17 +108,31 @@ class Injector:
                 self._learn(shot, event)
 
     def tick(self) -> None:
-        """Does what is due now."""
+        """Does what is due now.
+
+        Raises what ends the run: an undo that could not be written down (then nothing was done), a history that
+        cannot be written. Told once; from then on there is no new harm.
+        """
         with self._lock:
-            for shot in self.shots:
-                self._requeue_if_lost(shot)
-            for shot in self.shots:
-                if shot.state == "queued" and not self._refusing:
-                    self._try(shot)
-                elif shot.state == "fired":
-                    self._confirm(shot)
-                    if shot.lasts_over:
-                        self._undo(shot)
+            trouble, self._trouble = self._trouble, None
+            if trouble is not None:
+                raise trouble
+            try:
+                self._do_what_is_due()
+            except Exception:
+                self._refusing = True
+                raise
+
+    def _do_what_is_due(self) -> None:
+        for shot in self.shots:
+            self._requeue_if_lost(shot)
+        for shot in self.shots:
+            if shot.state == "queued" and not self._refusing:
+                self._try(shot)
+            elif shot.state == "fired":
+                self._confirm(shot)
+                if shot.lasts_over:
+                    self._undo(shot)
 
     def undo_held(self) -> None:
         """Takes back what is held and armed, in that order."""
@@ -152,11 +167,14 @@ class Injector:
                     shot.ticks_since_gone = 0
 
     def on_reached(self, reached: Reached) -> None:
-        """A rank waits at its point for us to act from outside."""
+        """A rank waits at its point for us to act from outside. Raises nothing: the next tick does, for the session."""
         with self._lock:
             for shot in self.shots:
                 if shot.state == "armed" and shot.order is not None and shot.order.order_id == reached.order_id:
-                    self._fire_from_outside(shot, reached.life, reached)
+                    try:
+                        self._fire_from_outside(shot, reached.life, reached)
+                    except Exception as error:
+                        self._refusing, self._trouble = True, error
 
     # inside
 
@@ -170,10 +188,17 @@ class Injector:
                 shot.state = "not_fired"
                 self._close_disarm(shot, "done")
                 return
+            if event.kind == "fault_disarmed" and shot.state == "armed" and self._is_about(event, shot):
+                self._not_fired(shot, f"its order was disarmed in the rank: {event.data.get('reason')}")
+                return
         if shot.fired is not None and len(shot.seen_after) < EVENTS_KEPT:
             shot.seen_after.append(event)
         if shot.is_held and event.kind == "process_exited" and shot.life and event.life == shot.life.id:
             self._undo(shot)
+
+    @staticmethod
+    def _is_about(event: Event, shot: Shot) -> bool:
+        return shot.life is not None and event.life == shot.life.id and shot.ticks_since_gone is None
 
     def _fired_in_rank(self, shot: Shot, event: Event) -> None:
         shot.state, shot.fired, shot.fired_at = "fired", event, time.monotonic()
@@ -239,7 +264,7 @@ class Injector:
             life=life.id,
         )
         undo = Undo(verb="disarm", args={"life": msgspec.to_builtins(life), "lease_s": LEASE_S})
-        shot.disarm_entry = self._guard.intend(undo, fault=shot.plan.name)
+        shot.disarm_entry = self._intend(shot, undo, None)
         shot.order, shot.life, shot.state = order, life, "armed"
         # Said before it is sent: an order may fire at once.
         self._say("fault_armed", shot, {"rank": shot.rank, "order_id": order.order_id})
@@ -256,7 +281,7 @@ class Injector:
         entry = None
         if undo is not None:
             limit_s = shot.plan.lasts_s if shot.plan.lasts_s is not None else self._plan.limits.timeout_s
-            entry = self._guard.intend(undo, fault=shot.plan.name, limit_s=limit_s)
+            entry = self._intend(shot, undo, limit_s)
         if reached is not None and self._is_late(reached):
             if entry is not None:
                 self._guard.undo(entry)
@@ -271,9 +296,30 @@ class Injector:
             shot.confirmed = False
             self._say("fault_not_confirmed", shot, {"reason": error.message, "contrary": True})
             self._undo(shot)
+        else:
+            self._doubt_if_late(shot, reached)
         if reached is not None:
             self._ranks.answer(reached)
         self._close_disarm(shot, "done")
+
+    def _intend(self, shot: Shot, undo: Undo, limit_s: float | None) -> str:
+        """The entry's id. Where it cannot be had, nothing is done: the shot ends, and the error goes on."""
+        try:
+            return self._guard.intend(undo, fault=shot.plan.name, limit_s=limit_s)
+        except ChaosError as error:
+            try:
+                self._not_fired(shot, f"nothing was done, because its undo was not written down: {error.message}")
+            except (ChaosError, OSError):
+                pass  # the error that came first says more
+            raise
+
+    def _doubt_if_late(self, shot: Shot, reached: Reached | None) -> None:
+        """Harm that took longer than the rank waits may have fallen behind the point that `fault_fired` names."""
+        if reached is not None and time.monotonic() - reached.at > NOTIFY_WAIT_S:
+            shot.confirmed = False
+            reason = "it acted only after the rank's wait had ended: where it fell is not known"
+            self._say("fault_not_confirmed", shot, {"reason": reason, "contrary": False})
+            self._undo(shot)
 
     def _is_late(self, reached: Reached) -> bool:
         waited = time.monotonic() - reached.at
@@ -329,13 +375,19 @@ class Injector:
         try:
             result = self._guard.undo(entry)
         except NotUndone as error:
-            self._say("undo_failed", shot, {"reason": error.message})
+            self._say_undo_failed(shot, error.message)
             return
         if result.how == "failed":
-            self._say("undo_failed", shot, {"reason": result.detail})
+            self._say_undo_failed(shot, result.detail)
             return
         shot.undone = True
         self._say("fault_undone", shot, {"how": result.how, "measured": result.measured})
+
+    def _say_undo_failed(self, shot: Shot, reason: str) -> None:
+        """Once for each reason: it is tried again with every tick."""
+        if reason != shot.undo_failure:
+            shot.undo_failure = reason
+            self._say("undo_failed", shot, {"reason": reason})
 
     def _disarm(self, shot: Shot, reason: str) -> None:
         if shot.order is not None and shot.life is not None:

@@ -28,15 +28,19 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class Reached:
-    """A rank waits at the point of a `notify` order. `expired` once it waits no longer."""
+    """A rank waits at the point of a `notify` order. `at`: since when, in seconds of CLOCK_MONOTONIC."""
 
-    def __init__(self, order_id: str, life: Life, step: int | None, phase: str, point: str) -> None:
+    def __init__(
+        self, order_id: str, life: Life, step: int | None, phase: str, point: str, *, at: float | None = None
+    ) -> None:
         self.order_id = order_id
         self.life = life
         self.step = step
         self.phase = phase
         self.point = point
-        self.at = time.monotonic()
+        # The rank says since when it waits, on the same clock: this thread may come to read it much later.
+        now = time.monotonic()
+        self.at = now if at is None else min(now, at)
 
 
 class _Connection:
@@ -187,7 +191,7 @@ class RankServer:
             try:
                 message = json.loads(line)
                 self._heed(connection, message)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 self._refuse(connection, f"not a message of ours ({error})")
                 return
 
@@ -198,8 +202,7 @@ class RankServer:
         elif connection.life is None:
             raise ValueError(f"{say!r} before hello")
         elif say == "reached":
-            order_id, step = str(message["order_id"]), message["step"]
-            self._on_reached(Reached(order_id, connection.life, step, str(message["phase"]), str(message["point"])))
+            self._on_reached(_reached(connection.life, message))
         elif say == "withdraw":
             with self._lock:
                 connection.withdrawn.add(str(message["order_id"]))
@@ -253,3 +256,14 @@ class RankServer:
                 connection.sock.sendall(json.dumps(message).encode() + b"\n")
             except OSError as error:
                 raise TargetGone(f"process {life} does not take messages any more: {error}") from error
+
+
+def _reached(life: Life, message: dict[str, Any]) -> Reached:
+    return Reached(
+        str(message["order_id"]),
+        life,
+        message["step"],
+        str(message["phase"]),
+        str(message["point"]),
+        at=int(message["t_ns"]) / 1e9,
+    )

@@ -32,6 +32,7 @@ class Shot:
         self.held_entry: str | None = None
         self.fired_at = 0.0
         self.undone = False
+        self.undo_failure = ""  # why the last try to undo it failed
 
     @property
     def is_settled(self) -> bool:
