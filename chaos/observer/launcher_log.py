@@ -6,7 +6,6 @@ clock by the difference of the two clocks when the line was read. Both errors ar
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from datetime import datetime
@@ -36,18 +35,27 @@ class LauncherLog:
         self._pending = b""
         self._blind = False
 
-    def poll(self) -> None:
-        """Reads to the end of the file as it is now. A file that cannot be read is said once, and never fatal."""
+    def poll(self, *, last: bool = False) -> None:
+        """Reads to the end of the file as it is now. A file that cannot be read is said once, and never fatal.
+
+        Before the job starts there is no file yet; only at the last look is a file that never came a blind source.
+        """
         try:
             with open(self._path, "rb") as log:
                 log.seek(self._offset)
                 while chunk := log.read(READ_BYTES_MAX):
                     self._offset += len(chunk)
                     self._take(chunk)
+        except FileNotFoundError as error:
+            if last or self._offset:
+                self._say_blind(error)
         except OSError as error:
-            if not self._blind:
-                self._blind = True
-                self._writer.write_about("source_blind", {"source": "launcher_log", "reason": str(error)}, life=None)
+            self._say_blind(error)
+
+    def _say_blind(self, error: OSError) -> None:
+        if not self._blind:
+            self._blind = True
+            self._writer.write_about("source_blind", {"source": "launcher_log", "reason": str(error)}, life=None)
 
     def _take(self, chunk: bytes) -> None:
         *lines, self._pending = (self._pending + chunk).split(b"\n")
@@ -64,7 +72,10 @@ class LauncherLog:
         if event is None:
             return
         kind, rank, fields = event
-        t_ns, wall_s = on_our_clock(stamp)
+        try:
+            t_ns, wall_s = on_our_clock(stamp)
+        except ValueError:
+            return  # no day of any calendar: some other line that only looks like one
         fields |= {
             "log": f"{self._log_name}:{self._line_count}",
             "error_ns": STAMP_ERROR_NS,
@@ -93,11 +104,3 @@ def on_our_clock(stamp: str) -> tuple[int, float]:
     """A log's local time as (CLOCK_MONOTONIC ns, wall seconds), by the difference of the clocks now."""
     wall_s = datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").timestamp()
     return time.monotonic_ns() + int((wall_s - time.time()) * 1e9), wall_s
-
-
-def log_size(path: Path) -> int:
-    """Bytes in the log; 0 when there is none."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

@@ -87,4 +87,4 @@ class Observer:
     def _watch_log(self) -> None:
         while not self._stopping.wait(LOG_POLL_S):
             self._log.poll()
-        self._log.poll()
+        self._log.poll(last=True)
