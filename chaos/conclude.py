@@ -80,6 +80,22 @@ def conclude(run_dir: Path) -> Verdict:
     return verdict
 
 
+def plain_verdict(
+    plan: Plan, run_id: str, outcome: str, sentence: str, *, remedy: str = "", interrupted: bool = False
+) -> Verdict:
+    """A verdict about a run that has no history to be judged: refused, or never opened."""
+    return Verdict(
+        scenario=plan.scenario,
+        run_id=run_id,
+        seed=plan.seed,
+        outcome=outcome,
+        interrupted=interrupted,
+        sentence=sentence,
+        remedy=remedy,
+        repeat=plan.repeat,
+    )
+
+
 def write_verdict(run_dir: Path, verdict: Verdict) -> None:
     from chaos.report.json import verdict_json
 

@@ -51,10 +51,10 @@ def refusal(plan: Plan) -> Finding | None:
                 detail=f"{fault.fault} cannot act here: {finding.detail}",
                 remedy=finding.remedy,
             )
-    for finding in (_proc(), *((_package("torch"), _nvrx()) if plan.job.run is not None else ())):
-        if not finding.fit:
-            return finding
-    return None
+    needed: list[Finding] = [_proc()]
+    if plan.job.run is not None:
+        needed += [_package("torch"), _nvrx()]
+    return next((finding for finding in needed if not finding.fit), None)
 
 
 def _lacking(needs: tuple[str, ...]) -> list[Finding]:
@@ -72,17 +72,17 @@ def _proc() -> Finding:
 def _pidfd() -> Finding:
     try:
         handle = os.pidfd_open(os.getpid())
+        try:
+            signal.pidfd_send_signal(handle, 0)
+        finally:
+            os.close(handle)
     except OSError as error:
         return Finding(
             name="pidfd",
             fit=False,
             detail=f"no pidfd: {error.strerror}; a signal could reach the wrong process",
-            remedy="use Linux 5.3 or newer; in a container, allow pidfd_open in its seccomp profile",
+            remedy="use Linux 5.3 or newer; in a container, allow pidfd_open and pidfd_send_signal in its seccomp profile",
         )
-    try:
-        signal.pidfd_send_signal(handle, 0)
-    finally:
-        os.close(handle)
     return Finding(name="pidfd", fit=True, detail="signals go to exactly one process")
 
 

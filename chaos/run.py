@@ -102,7 +102,9 @@ class Campaign:
         status = self._watch_runner(run_dir)
         if not (run_dir / conclude.VERDICT).is_file():
             self._conclude_from_outside(run_dir)
-            status = exit_status.worst_status([exit_status.BROKEN, status])
+            # A signal can reach the runner before it has its own handlers: nothing had been started then.
+            too_early = self.interrupted and status == -signal.SIGTERM
+            status = exit_status.UNKNOWN if too_early else exit_status.worst_status([exit_status.BROKEN, status])
         verdict = conclude.read_verdict(run_dir)
         self._view.run_ended(verdict)
         return Done(verdict=verdict, run_dir=run_dir, status=status)
@@ -155,7 +157,7 @@ class Campaign:
             conclude.conclude(run_dir)
         except ChaosError:
             plan = conclude.read_plan(run_dir)
-            self._write_plain(run_dir, plan, "unknown", "the run's own process ended without a verdict", "")
+            self._write_plain(run_dir, plan, "unknown", "the run's own process ended without a verdict")
 
     # around a run
 
@@ -202,21 +204,13 @@ class Campaign:
 
     def _not_started(self, run_dir: Path, plan: Plan) -> Done:
         sentence = f"interrupted by {self.interrupted} before the job was started"
-        verdict = self._write_plain(run_dir, plan, "unknown", sentence, "")
+        verdict = self._write_plain(run_dir, plan, "unknown", sentence)
         self._view.run_ended(verdict)
         return Done(verdict=verdict, run_dir=run_dir, status=exit_status.UNKNOWN)
 
-    def _write_plain(self, run_dir: Path, plan: Plan, outcome: str, sentence: str, remedy: str) -> Verdict:
-        """A verdict about a run that has no history to be judged."""
-        verdict = Verdict(
-            scenario=plan.scenario,
-            run_id=run_dir.name,
-            seed=plan.seed,
-            outcome=outcome,
-            interrupted=bool(self.interrupted),
-            sentence=sentence,
-            remedy=remedy,
-            repeat=plan.repeat,
+    def _write_plain(self, run_dir: Path, plan: Plan, outcome: str, sentence: str, remedy: str = "") -> Verdict:
+        verdict = conclude.plain_verdict(
+            plan, run_dir.name, outcome, sentence, remedy=remedy, interrupted=bool(self.interrupted)
         )
         conclude.write_verdict(run_dir, verdict)
         return verdict

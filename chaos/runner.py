@@ -64,14 +64,18 @@ def _status() -> int:
     from chaos.toolkit import current
 
     session = current.existing()
-    if session is None or session.verdict is None:
-        return exit_status.UNKNOWN if session is None else exit_status.BROKEN
-    statuses = [exit_status.BY_OUTCOME[session.verdict.outcome]]
+    if session is None:
+        return exit_status.BROKEN
+    verdict = session.verdict
+    statuses = [exit_status.BY_OUTCOME[verdict.outcome]] if verdict is not None else []
     if session.left_open:
         statuses.append(exit_status.NOT_UNDONE)
     if session.failure is not None:
         failure = session.failure
         statuses.append(failure.exit_status if isinstance(failure, ChaosError) else exit_status.BROKEN)
+        print(f"the run failed on our side: {failure!r}", file=sys.stderr)
+    if not statuses:
+        statuses.append(exit_status.BROKEN)
     return exit_status.worst_status(statuses)
 
 

@@ -1,8 +1,12 @@
-"""Loss by step in a file of JSON lines, for plots and comparisons. Floats are hexadecimal: exact to the bit."""
+"""Loss by step in a file of JSON lines, for plots and comparisons.
+
+Floats are hexadecimal, exact to the bit, but for `monotonic_s`: when the line was written, in seconds.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +22,10 @@ def recorder(path: Path | None, *, rank: int) -> Iterator[Callable[..., None]]:
     with open(path, "a", buffering=1) as file:
 
         def record(**numbers: int | float) -> None:
-            shown = {name: value.hex() if isinstance(value, float) else value for name, value in numbers.items()}
+            shown: dict[str, object] = {
+                name: value.hex() if isinstance(value, float) else value for name, value in numbers.items()
+            }
+            shown["monotonic_s"] = round(time.monotonic(), 6)
             file.write(json.dumps(shown) + "\n")
 
         yield record

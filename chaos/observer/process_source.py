@@ -57,6 +57,10 @@ class ProcessSource:
         """The job's processes that have not ended."""
         return list(self._known.values())
 
+    def ended_orphans(self) -> list[Life]:
+        """Ended lives that nobody has reaped yet, but for the launcher, which is its starter's to reap."""
+        return [life for life in list(self._ended_lives.values()) if life != self.launcher]
+
     def close(self) -> None:
         self._exits.close()
         self._known.clear()

@@ -17,6 +17,7 @@ from chaos.injector.server import RankServer
 from chaos.observer.observer import Observer
 from chaos.session.settings import RESIDUE_AFTER_S
 from chaos.system.residue import Residue, measure
+from chaos.system.subreaper import reap_orphans
 
 RESIDUE_LOOK_S = 0.25
 
@@ -54,6 +55,8 @@ class Ending:
         """Stops what is left of the job, measured."""
         if entry is not None:
             self._attempt(lambda: self._guard.undo(entry))
+        # Daemonised processes of the job came to us when their parent ended: zombies until we reap them.
+        self._attempt(lambda: reap_orphans(self._observer.processes.ended_orphans()))
 
     def settle(self) -> None:
         """Ends the injector and the sources, and takes back everything that is still open."""

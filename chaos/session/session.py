@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from chaos.conclude import conclude
+from chaos.conclude import conclude, plain_verdict, write_verdict
 from chaos.errors import CannotWrite, ChaosError, JobMisbehaved
 from chaos.files import output_error
 from chaos.guard.guard import Guard
@@ -155,7 +155,24 @@ class Session:
             self.note(error)
         finally:
             self._close_down()
-        self.verdict = conclude(self.run_dir)
+        self._judge()
+
+    def _judge(self) -> None:
+        try:
+            if self._ready:
+                self.verdict = conclude(self.run_dir)
+            else:
+                self.verdict = plain_verdict(
+                    self.plan, self.run_id, "unknown", self._why_not_opened(), interrupted=bool(self.interrupted)
+                )
+                write_verdict(self.run_dir, self.verdict)
+        except Exception as error:
+            self.note(error)
+
+    def _why_not_opened(self) -> str:
+        if self.failure is not None:
+            return f"the run could not be opened: {self.failure}"
+        return f"interrupted {'by ' + self.interrupted if self.interrupted else ''} before the job was started"
 
     # waits
 
@@ -172,14 +189,16 @@ class Session:
 
     def _pump(self) -> None:
         self._take_in()
-        if not self.guard.alive() and not self._ended_because:
-            self._injector.refuse_more()
-            raise ChaosError("the watchdog has died; the run is ended and everything undone")
+        if self._observer.failure is not None:
+            raise self._observer.failure
 
     def _why_end(self) -> str:
         """Why the run ends now, or an empty string."""
         if self.interrupted:
             return f"interrupted by {self.interrupted}"
+        if not self.guard.alive():
+            self._injector.refuse_more()
+            return "the watchdog has died: no new harm, and everything is undone without it"
         if self._job.poll() is not None:
             self._note_job_end()
             return "job ended"
@@ -214,7 +233,11 @@ class Session:
     def _start_job(self) -> None:
         self._job_entry = self.guard.intend(Undo(verb="stop_job", args={"mark": self.run_id, "keep": self.keep_job}))
         self._began = time.monotonic()
-        pid = self._job.start()
+        try:
+            pid = self._job.start()
+        except JobMisbehaved as error:
+            self._ended_because = error.message
+            raise
         self._observer.processes.watch_launcher(pid)
         self._say(
             "job_started",
@@ -262,7 +285,9 @@ class Session:
             table=self._table,
         )
         ending.undo_faults()
-        if self._job.pid is not None:
+        if self._job.pid is None:
+            self._say_stopped()
+        else:
             self._drain()
             if self._job_ended and not self.interrupted:
                 ending.measure_residue(self._shared_memory_before)
