@@ -150,7 +150,8 @@ def test_a_child_that_lost_its_mark_and_then_its_parent_is_still_found():
             super().send(life, signal_number, mark=mark, family=family)
             if life.pid == 10 and signal_number == signal.SIGKILL:
                 self.table.rows[11] = row(11, ppid=1, start_ticks=502)
-                self.deaf.discard(11)
+            elif life.pid == 11:
+                self.deaf.discard(11)  # it outlives the round in which its parent ended, and no more
 
     killer = OrphanMaker(table, deaf={11})
     assert Undoer(table=table, killer=killer, clock=FakeClock()).carry_out(stop("m")).how == "done"
