@@ -99,6 +99,9 @@ class LocalJob:
         if environment.get("PYTHONPATH"):
             paths.append(environment["PYTHONPATH"])
         environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+        if self._job.run is not None:
+            # Else a folder `trainer` where the user stands would be started instead of ours.
+            environment["PYTHONSAFEPATH"] = "1"
         environment.update(self._environment)
         return environment
 
