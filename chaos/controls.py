@@ -69,9 +69,9 @@ def run_dirs(controls: Path) -> list[Path]:
 
 def _code(job: JobPlan, job_root: Path) -> str:
     if job.run is not None:
-        return _digest_of(sorted((job_root / job.run).rglob("*.py")))
+        return _digest_of(sorted((job_root / job.run).rglob("*.py")), job_root)
     files = [Path(word) for word in job.command or () if Path(word).is_file()]
-    return _digest_of(files)
+    return _digest_of(files, Path())
 
 
 def _data(job: JobPlan) -> str:
@@ -80,17 +80,20 @@ def _data(job: JobPlan) -> str:
         return "the standard library's own source"
     place = Path(str(path))
     files = sorted(place.rglob("*")) if place.is_dir() else [place]
-    return _digest_of([file for file in files if file.is_file()])
+    return _digest_of([file for file in files if file.is_file()], place)
 
 
-def _digest_of(files: list[Path]) -> str:
+def _digest_of(files: list[Path], root: Path) -> str:
+    """Names relative to `root`, so that a checkout that was moved keeps its controls; each content has its length
+    before it, so that no two sets of files read the same."""
     digest = hashlib.sha256()
     for file in files:
-        digest.update(file.name.encode())
         try:
-            digest.update(file.read_bytes())
+            content = file.read_bytes()
         except OSError as error:
-            digest.update(f"unreadable: {error}".encode())
+            content = f"unreadable: {error.strerror}".encode()
+        digest.update(f"{os.path.relpath(file, root)}\0{len(content)}\0".encode())
+        digest.update(content)
     return digest.hexdigest()
 
 

@@ -81,7 +81,7 @@ def _pidfd() -> Finding:
             name="pidfd",
             fit=False,
             detail=f"no pidfd: {error.strerror}; a signal could reach the wrong process",
-            remedy="use Linux 5.3 or newer; in a container, allow pidfd_open and pidfd_send_signal in its seccomp profile",
+            remedy="use Linux 5.3 or newer; in a container, allow pidfd_open and pidfd_send_signal (seccomp)",
         )
     return Finding(name="pidfd", fit=True, detail="signals go to exactly one process")
 
