@@ -172,7 +172,8 @@ class Campaign:
         if scenario is not None:
             write_atomically(run_dir / "scenario.yaml", resolved_yaml(scenario.spec))
         if witnesses:
-            lines = "".join(msgspec.json.encode(witness).decode() + "\n" for witness in witnesses)
+            near = [msgspec.structs.replace(each, path=os.path.relpath(each.path, run_dir)) for each in witnesses]
+            lines = "".join(msgspec.json.encode(witness).decode() + "\n" for witness in near)
             write_atomically(run_dir / conclude.CONTROL, lines)
         return run_dir.resolve()
 
@@ -189,9 +190,11 @@ class Campaign:
             run_dir = self._prepare(place, None, controls.control_plan(plan), [])
             self._execute(run_dir, controls.control_plan(plan), number, total)
             witness = conclude.control_witness(run_dir)
+            witnesses.append(witness)
             if witness.clean:
                 clean.append(witness)
-            witnesses.append(witness)
+            elif len(witness.losses) < plan.job.steps:
+                break  # the job does not even end by itself: no noise to wait out, and the run will say why
         # Unclean ones go along when there are no others: the verdict then says why there is no witness.
         return clean[-controls.PAIR :] if len(clean) >= controls.PAIR else witnesses[-controls.PAIR :]
 

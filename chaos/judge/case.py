@@ -62,7 +62,7 @@ class Case:
 def how_it_ended(finished: Event) -> str:
     """Status and last words of the job, as the controller recorded them."""
     code, ended_by = finished.data.get("code"), finished.data.get("signal")
-    words = [f"signal {ended_by}" if ended_by else f"status {code}"]
+    words = [f"signal {ended_by}"] if ended_by else [f"status {code}"] if code is not None else []
     if finished.data.get("reason"):
         words.append(str(finished.data["reason"]))
     lines = finished.data.get("last_lines")

@@ -17,6 +17,7 @@ from chaos.injector.server import RankServer
 from chaos.observer.observer import Observer
 from chaos.session.settings import RESIDUE_AFTER_S
 from chaos.system.residue import Residue, measure
+from chaos.system.stacks import dump_stacks
 from chaos.system.subreaper import reap_orphans
 
 RESIDUE_LOOK_S = 0.25
@@ -42,6 +43,10 @@ class Ending:
         self._injector, self._ranks, self._table = injector, ranks, table
         self.left_open: list[str] = []
         self.errors: list[Exception] = []
+
+    def keep_stacks(self, why: str) -> None:
+        """A wait ran out: where every rank stands, before anything is killed."""
+        self._attempt(lambda: self._write_stacks(why))
 
     def undo_faults(self) -> None:
         """Held faults first, then armed orders."""
@@ -87,6 +92,14 @@ class Ending:
         self._writer.close()
         self._attempt(lambda: manifest.write(self._run_dir, run_id=self._run_id, lives=lives))
         self._attempt(self._guard.finish)
+
+    def _write_stacks(self, why: str) -> None:
+        files = []
+        for life, rank in self._observer.rank_lives().values():
+            name = f"logs/stacks-rank{rank}-{life.pid}.txt"
+            (self._run_dir / name).write_text(dump_stacks(life.pid), encoding="utf-8")
+            files.append(name)
+        self._writer.write_about("evidence_captured", {"files": files, "why": why}, life=None)
 
     def _write_residue(self, shared_memory_before: frozenset[str]) -> None:
         began = time.monotonic()

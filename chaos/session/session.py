@@ -48,6 +48,7 @@ class Session:
         self.left_open: list[str] = []  # what is not proven undone
         self.concluded = False
         self._ended_because = ""
+        self._wait_ran_out = False
         self._opened = False  # the watchdog is there
         self._ready = False  # and everything else too
         self._began = 0.0
@@ -203,9 +204,11 @@ class Session:
             self._note_job_end()
             return "job ended"
         elapsed = time.monotonic() - self._began
-        if elapsed > self.plan.limits.timeout_s:
-            return f"limits.timeout of {self.plan.limits.timeout_s:g} s reached"
-        return self._hung_at_exit() or self._recovery_wait_over()
+        over = elapsed > self.plan.limits.timeout_s
+        reason = f"limits.timeout of {self.plan.limits.timeout_s:g} s reached" if over else ""
+        reason = reason or self._hung_at_exit() or self._recovery_wait_over()
+        self._wait_ran_out = bool(reason)
+        return reason
 
     def _hung_at_exit(self) -> str:
         if not self._live.done():
@@ -284,6 +287,8 @@ class Session:
             ranks=self._ranks,
             table=self._table,
         )
+        if self._wait_ran_out:
+            ending.keep_stacks(self._ended_because)
         ending.undo_faults()
         if self._job.pid is None:
             self._say_stopped()
@@ -339,7 +344,12 @@ class Session:
         self._job_ended = True
         self._say(
             "job_finished",
-            {"code": None, "signal": None, "reason": "kept" if self.keep_job else "stopped by us", "last_lines": []},
+            {
+                "code": None,
+                "signal": None,
+                "reason": "kept running" if self.keep_job else "stopped by us",
+                "last_lines": self._job.last_lines(),
+            },
             life=self._job.life,
         )
 

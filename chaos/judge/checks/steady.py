@@ -63,8 +63,9 @@ def steady_steps(group: Group, until_ns: int) -> int:
 
 
 def _end_reason(case: Case) -> str:
-    finished = case.record.last("job_finished")
-    return "" if finished is None else f"; the job ended: {how_it_ended(finished)}"
+    stopped, finished = case.record.last("stop_requested"), case.record.last("job_finished")
+    reason = "" if stopped is None else f"; {stopped.data.get('reason')}"
+    return reason if finished is None else f"{reason}; the job ended: {how_it_ended(finished)}"
 
 
 def before_first_step(at: At) -> bool:
