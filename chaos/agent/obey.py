@@ -49,7 +49,10 @@ class Orders:
         self.held = (*self.held, order)
 
     def renew(self) -> None:
-        """The lease runs from its receipt, on this rank's clock."""
+        """The lease runs from its receipt, on this rank's clock. One that has run out cannot be brought back: whoever
+        looks after us may have undone everything meanwhile."""
+        if self.held and time.monotonic_ns() >= self._lease_until_ns:
+            self.drop_all("the lease had run out")
         self._lease_until_ns = time.monotonic_ns() + int(LEASE_S * 1e9)
         self.held = tuple(order for order in self.held if order.order_id not in self._fired | self._void)
 

@@ -212,7 +212,7 @@ class Injector:
             return
         shot.ticks_since_gone = None
         if shot.state == "armed":
-            self._close_disarm(shot, "gone")
+            self._measure_disarmed(shot)
             shot.state, shot.order, shot.life = "queued", None, None
 
     def _try(self, shot: Shot) -> None:
@@ -392,8 +392,15 @@ class Injector:
     def _disarm(self, shot: Shot, reason: str) -> None:
         if shot.order is not None and shot.life is not None:
             self._ranks.cancel(shot.life.id, shot.order.order_id)
-        self._close_disarm(shot, "done")
+        # Nobody has answered, so the entry stays open: the guard closes it when process or lease is measured gone.
+        shot.disarm_entry = None
         self._not_fired(shot, reason)
+
+    def _measure_disarmed(self, shot: Shot) -> None:
+        """Its connection is gone and nothing fired: the guard looks whether process or lease is gone, too."""
+        entry, shot.disarm_entry = shot.disarm_entry, None
+        if entry is not None:
+            self._guard.undo(entry)
 
     def _close_disarm(self, shot: Shot, how: str) -> None:
         entry, shot.disarm_entry = shot.disarm_entry, None

@@ -86,6 +86,15 @@ def test_a_lease_renewed_in_time_still_holds(rank, run_dir, clock):
         walk(rank)
 
 
+def test_a_lease_that_has_run_out_is_not_brought_back_by_a_renewal(rank, run_dir, clock):
+    rank.orders.take(order(rank, step=3, phase="forward"))
+    clock.advance(LEASE_S + 0.1)
+    rank.orders.renew()  # from an injector that was stopped meanwhile, and whose watchdog has undone everything
+    walk(rank)
+    assert events(run_dir, "fault_fired") == []
+    assert [line["reason"] for line in events(run_dir, "fault_disarmed")] == ["the lease had run out"]
+
+
 def test_the_lease_is_looked_at_after_the_wait_past_the_point(rank, run_dir, clock):
     rank.orders.take(order(rank, step=3, phase="forward", after_s=LEASE_S + 0.1))
     walk(rank)
