@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 
 import click
@@ -82,7 +83,7 @@ def _status(arguments: list[str] | None) -> int:
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.ClickException as error:
-        error.show()
+        _to_stderr(error.show)
         return exit_status.NOTHING_TOUCHED
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted")
@@ -90,15 +91,25 @@ def _status(arguments: list[str] | None) -> int:
     except ChaosError as error:
         _say(f"nvrx-chaos: {error}")
         return error.exit_status
-    except BrokenPipeError:
-        # The reader of our output has gone: nothing to say, and nowhere to say it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output has gone: nothing to say, and nowhere to say it. No command of ours exits by
+        # itself; click and rich do when a pipe breaks, with 1, which would say that a run failed.
+        _drop(1)
         return exit_status.CANNOT_WRITE
     except OSError as error:
         _say(f"nvrx-chaos: input or output failed: {error}")
+        _drop(1)
         return exit_status.CANNOT_WRITE
     except Exception:
         return _crashed()
+
+
+def _drop(descriptor: int) -> None:
+    """What is still buffered would fail once more when the interpreter ends, and change the exit status."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    except OSError:
+        pass
 
 
 def _crashed() -> int:
@@ -115,4 +126,12 @@ def _crashed() -> int:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    _to_stderr(lambda: click.echo(text, err=True))
+
+
+def _to_stderr(write: Callable[[], None]) -> None:
+    """Where not even that can be written, the exit status has to say it alone."""
+    try:
+        write()
+    except OSError:
+        _drop(2)
