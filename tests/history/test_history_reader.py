@@ -90,6 +90,15 @@ def test_the_manifest_names_every_file_with_its_writer_and_length(run_dir):
     assert rows[name]["lines"] == len((run_dir / "history" / name).read_text().splitlines())
 
 
+def test_a_rank_s_file_that_no_life_names_has_the_writer_that_it_names_itself(tmp_path):
+    story = killed()
+    story.lives = []
+    content = json.loads((story.write(tmp_path) / "history" / manifest.NAME).read_text())
+    rows = {row["name"]: row["life"] for row in content["files"]}
+    assert rows[manifest.file_of_life(life(1))] == life(1)
+    assert rows[only("controller-*", tmp_path).name] is None
+
+
 def test_the_file_of_a_life_is_named_by_pid_and_start():
     assert manifest.file_of_life("abcdef01-4026531836-77-1234") == "rank-77-1234.jsonl"
 
@@ -107,6 +116,11 @@ def test_no_half_written_manifest_stays_behind(run_dir):
         ("[]", "damaged"),
         ('{"schema": "nvrx-chaos/manifest/1", "files": 3, "lives": []}', "damaged"),
         ('{"schema": "nvrx-chaos/manifest/1", "files": [{"name": "x"}], "lives": []}', "damaged"),
+        (
+            '{"schema": "nvrx-chaos/manifest/1", "lives": [], "files": '
+            '[{"name": "x", "lines": 1, "bytes": 1, "sha256": "x"}, {"name": "y"}]}',
+            "damaged",
+        ),
         ('{"schema": "nvrx-chaos/manifest/2", "files": [], "lives": []}', "schema 'nvrx-chaos/manifest/2'"),
     ],
 )

@@ -17,8 +17,15 @@ from chaos.model.plan import At, FaultPlan, JobPlan, ObjectivePlan, Plan, Restar
 from chaos.model.verdict import Check, Verdict
 
 STEPS, EVERY, STEP_S, BATCH = 60, 20, 0.02, 4
+SKEW_S = 0.004  # rank 1 is always a little later than rank 0: what all have done is what the last has done
 FAULT_STEP = 47
-SETTINGS = {"heartbeat_timeout_s": 3.0, "monitor_interval_s": 0.2, "last_call_wait_s": 0.25, "width": 96}
+SETTINGS = {
+    "unrelated_s": 3.05,
+    "heartbeat_timeout_s": 3.0,
+    "monitor_interval_s": 0.2,
+    "last_call_wait_s": 0.25,
+    "width": 96,
+}
 LAUNCHER = "boot0000-1-50-5"
 
 
@@ -54,7 +61,7 @@ class Story:
 
     def ranks(self, kind: str, *, at: float | None = None, **data: Any) -> None:
         for rank in range(self.world_size):
-            self.rank(rank, kind, at=at, **data)
+            self.rank(rank, kind, at=(self.at if at is None else at) + rank * SKEW_S, **data)
 
     def controller(
         self, kind: str, *, at: float | None = None, of: str | None = None, rank: int | None = None, **data: Any
@@ -118,8 +125,8 @@ class Story:
                 self.rank(rank, "phase_entered", at=self.at - step_s * 0.9, phase="forward", step=step)
                 first_sample = (step * self.world_size + rank) * BATCH
                 self.rank(
-                    rank, "step_done", step=step, loss=loss_of(step), lr=(0.1).hex(), grad_norm=(1.0).hex(),
-                    samples=[first_sample, first_sample + BATCH],
+                    rank, "step_done", at=self.at + rank * SKEW_S, step=step, loss=loss_of(step), lr=(0.1).hex(),
+                    grad_norm=(1.0).hex(), samples=[first_sample, first_sample + BATCH],
                 )  # fmt: skip
             if (step + 1) % EVERY == 0 and only is None and step + 1 < self.steps:
                 self.checkpoint(step + 1)
@@ -136,7 +143,15 @@ class Story:
 
     def digest(self, step: int, purpose: str) -> None:
         for rank in range(self.world_size):
-            self.rank(rank, "digest_taken", step=step, shards=f"s{step}r{rank}", replicated=f"a{step}", purpose=purpose)
+            self.rank(
+                rank,
+                "digest_taken",
+                at=self.at + rank * SKEW_S,
+                step=step,
+                shards=f"s{step}r{rank}",
+                replicated=f"a{step}",
+                purpose=purpose,
+            )
 
     def finish(self, *, code: int = 0) -> Story:
         self.digest(self.steps, "end")
@@ -148,6 +163,7 @@ class Story:
 
     def end(self, *, code: int | None = 0, signal: int | None = None, reason: str = "") -> Story:
         """The job's end, seen from outside, and what is measured afterwards."""
+        self.at += 0.01
         self.sample()
         self.controller("job_finished", code=code, signal=signal, reason=reason)
         self.at += 5.1

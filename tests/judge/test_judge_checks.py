@@ -80,7 +80,11 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
     ("steady_before", "pass", killed, plan(), "47 steps"),
     ("steady_before", "unknown", killed, plan(steady_steps=48), "never steady: 47 steps"),
     ("steady_before", "unknown", lambda: restarted_before_the_fault(), plan(), "by itself before the fault"),
+    ("steady_before", "pass", killed, plan(steady_steps=FAULT_STEP), "47 steps"),
+    ("steady_before", "unknown", lambda: interrupted_for_nothing(), plan(), "by itself before the fault"),
+    ("steady_before", "pass", killed, plan(fault(at=At(after_s=1.0))), "47 steps"),
     ("steady_before", "not_asked", killed, plan(fault(at=At(step=0))), ""),
+    ("steady_before", "not_asked", killed, plan(fault(at=At(phase="rendezvous"))), ""),
     # faults_fired_as_planned
     ("faults_fired_as_planned", "pass", killed, plan(), "fired once: step 47, backward, in_collective, rank 1"),
     ("faults_fired_as_planned", "pass", healthy, plan_of_control(), "no fault planned"),
@@ -125,7 +129,7 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
     ("recovered_in_time", "fail", killed, plan(recovery_time_s=1.9), "recovered after 1.96 s"),
     ("recovered_in_time", "fail", lambda: never_back(watched_s=30), plan(), "not recovered in 30"),
     ("recovered_in_time", "unknown", lambda: never_back(watched_s=3), plan(), "not recovered in the"),
-    ("recovered_in_time", "fail", lambda: killed(resumed=False).end(code=1), plan(), "without having recovered: status"),
+    ("recovered_in_time", "fail", lambda: killed(resumed=False).end(code=1), plan(), "having recovered: status 1"),
     ("recovered_in_time", "unknown", healthy, plan(), "no fault fired"),
     ("recovered_in_time", "fail", killed, plan(full_recovery_time_s=2.0), "steady again after 2.28 s"),
     ("recovered_in_time", "pass", killed, plan(full_recovery_time_s=3.0), "recovered after 1.96 s"),
@@ -143,6 +147,7 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
     ("parts_in_time", "not_asked", killed, plan(), ""),
     # steady_after
     ("steady_after", "pass", killed, plan(), "13 steps beyond"),
+    ("steady_after", "pass", killed, plan(steady_steps=13), "13 steps beyond"),
     ("steady_after", "unknown", killed, plan(steady_steps=14), "the job had done all its steps"),
     ("steady_after", "fail", lambda: died_after_recovery(), plan(), "5 steps beyond the highest one before"),
     ("steady_after", "fail", lambda: slow_afterwards(), plan(), "40.0 ms a step after, 20.0 ms before"),
@@ -160,6 +165,7 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
     ("recovered_by", "fail", lambda: by_a_new_launcher(), plan(), "new_job"),
     ("recovered_by", "fail", killed, plan_of_control(), "where nothing had to restart"),
     ("recovered_by", "fail", lambda: interrupted_for_nothing(), plan_of_control(), "interruption_reported"),
+    ("recovered_by", "pass", lambda: trouble_after_the_end(), plan_of_control(), "no restart"),
     ("recovered_by", "not_asked", killed, plan(recovered_by=()), ""),
     # restart_budget
     ("restart_budget", "pass", killed, plan(), "in_process 0, in_job 1"),
@@ -185,6 +191,7 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
     ("lost_work", "fail", killed, plan(lost_steps=6), "7 steps done again"),
     ("lost_work", "fail", lambda: killed(resume_at=20), plan(lost_steps=100), "checkpoint 40 was committed and not"),
     ("lost_work", "pass", lambda: older_taken_after_refusal(), plan(lost_steps=100), "27 steps done again"),
+    ("lost_work", "pass", lambda: committed_while_loading(), plan(lost_steps=100), "27 steps done again"),
     ("lost_work", "fail", lambda: began_anew(), plan(lost_steps=100), "went back to the beginning"),
     ("lost_work", "unknown", lambda: never_back(watched_s=30), plan(), "never recovered"),
     ("lost_work", "unknown", lambda: died_before_catching_up(), plan(), "before it had caught up"),
@@ -231,6 +238,9 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
         "checkpoint_integrity", "unknown",
         lambda: changed(killed(), "checkpoint_committed", step(40), files=None), plan(), "was not recorded",
     ),
+    ("checkpoint_integrity", "pass", lambda: changed(killed(), "checkpoint_committed", files=2), plan(), "2 committed"),
+    ("checkpoint_integrity", "pass", excepted, plan_for("boom"), "2 committed"),
+    ("checkpoint_integrity", "pass", lambda: killed(resume_at=20), plan(), "3 committed"),
     ("checkpoint_integrity", "fail", lambda: loaded_what_never_counted(), plan(), "had never been committed"),
     ("checkpoint_integrity", "pass", lambda: writer_died_unsaid(digests=True), plan(), "1 committed"),
     ("checkpoint_integrity", "unknown", lambda: writer_died_unsaid(digests=False), plan(), "its writer died"),
@@ -264,6 +274,8 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
     ("job_finished", "pass", killed, plan(), "status 0"),
     ("job_finished", "fail", lambda: changed(killed(), "job_finished", code=1), plan(), "though every rank"),
     ("job_finished", "fail", lambda: without(killed(), "rank_finished"), plan(), "not every rank"),
+    ("job_finished", "fail", lambda: changed(killed(), "rank_finished", step=STEPS - 1), plan(), "not every rank"),
+    ("job_finished", "fail", lambda: changed(killed(), "rank_finished", group="g0"), plan(), "not every rank"),
     ("job_finished", "unknown", lambda: without(killed(), "rank_finished"), plan(run=None), "no rank said"),
     ("job_finished", "fail", lambda: killed(resumed=False).end(code=1), plan(), "ended early: status 1"),
     ("job_finished", "unknown", lambda: dies_at_start(), plan(), "before any fault had fired"),
@@ -426,6 +438,23 @@ def restarted_before_the_fault() -> Story:
 def interrupted_for_nothing() -> Story:
     story = healthy()
     story.rank(0, "interruption_reported", at=1.8, source="in_process", marker="fn_ex", text="x")
+    return story
+
+
+def trouble_after_the_end() -> Story:
+    story = healthy()
+    end = next(event for event in story.events if event.kind == "job_finished")
+    at = end.t_ns / 1e9 - 1
+    story.controller("worker_failed", at=at - 0.1, local_rank=0, pid=1, code=1, log="l:1", error_ns=0, text="")
+    return story
+
+
+def committed_while_loading() -> Story:
+    """Checkpoint 40 came to count only when the choice of 20 had been made."""
+    story = killed(resume_at=20)
+    chosen = min(event.t_ns for event in story.events if event.data.get("phase") == "checkpoint_load")
+    is_late = lambda event: event.data["step"] == 40 and event.group == "g0"  # noqa: E731 - shorter than its name
+    story.events = changed(story, "checkpoint_committed", is_late, t_ns=chosen + 1_000_000)
     return story
 
 

@@ -75,6 +75,18 @@ def test_a_finished_run_is_done_with_its_step_time():
     assert job.step_time_s(20) == pytest.approx(0.02)
 
 
+def test_it_is_not_done_before_every_rank_has_said_so():
+    job = live()
+    job.feed_all(event for event in healthy().events if event.kind != "rank_finished" or event.rank == 0)
+    assert job.finished == {0} and not job.done()
+
+
+def test_lives_of_steps_alone_are_known_without_the_groups_own_word():
+    job = live()
+    job.feed_all(event for event in healthy().events if event.kind == "step_done")
+    assert job.lives == {0: life(0), 1: life(1)}
+
+
 def test_after_a_restart_the_lives_are_the_new_ones_and_steady_begins_anew():
     job = live()
     job.feed_all(event for event in killed().events if event.group != "g1" or at_step(event) < 45)

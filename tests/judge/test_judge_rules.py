@@ -34,7 +34,7 @@ from judge_build import (
 from chaos.judge.checks.registry import REGISTRY
 from chaos.judge.judge import judge
 from chaos.model.events import Blind
-from chaos.model.plan import Plan
+from chaos.model.plan import At, Plan
 
 # --- noise can excuse only what it can explain
 
@@ -238,7 +238,7 @@ def test_an_interruption_after_the_end_is_still_no_pass():
 def test_a_ghost_step_of_the_stopped_rank_is_no_recovery():
     verdict = verdict_of(hung(), plan_for("hang"))
     assert verdict.incidents[0].recovered_by == "in_job"
-    assert verdict.incidents[0].recovery_time_s == pytest.approx(4.69)
+    assert verdict.incidents[0].recovery_time_s == pytest.approx(4.694)
     assert verdict.incidents[0].lost_steps == 8
 
 
@@ -251,7 +251,7 @@ def test_a_ghost_step_and_nothing_after_it_is_no_recovery():
 def test_a_fault_that_the_same_group_outlives_recovers_in_the_same_group():
     incident = verdict_of(outlived(), plan_for("hang", recovered_by=("none",))).incidents[0]
     assert incident.recovered_by == "none" and incident.restarts["in_job"] == 0
-    assert incident.recovery_time_s == pytest.approx(1.02)
+    assert incident.recovery_time_s == pytest.approx(1.024)
 
 
 def test_a_fault_before_the_first_recovered_step_joins_the_outage_and_restarts_its_clock():
@@ -263,7 +263,47 @@ def test_a_fault_before_the_first_recovered_step_joins_the_outage_and_restarts_i
     story.events.append(replace(late, t_ns=first.t_ns + 300_000_000))
     incidents = verdict_of(story, joined).incidents
     assert [incident.faults for incident in incidents] == [("kill", "kill2")]
-    assert incidents[0].recovery_time_s == pytest.approx(1.66)
+    assert incidents[0].recovery_time_s == pytest.approx(1.664)
+
+
+def test_a_fault_before_the_first_step_is_recovered_by_the_first_group_that_steps():
+    story = Story().start()
+    fired = story.fire("kill", step=None, phase="init", point="entry")
+    story.controller("fault_confirmed", of=fired.life, rank=1, fault="kill", how="x")
+    story.generation = 1
+    story.start().join("g0").train(0, STEPS).finish()
+    early = plan(fault(at=At(phase="init")), detection_time_s=None)
+    incident = verdict_of(story, early).incidents[0]
+    assert incident.recovered_by == "in_job" and incident.lost_steps == 0
+    assert incident.recovery_time_s == pytest.approx(1.224)
+
+
+def test_a_group_in_which_only_one_rank_stepped_is_no_recovery():
+    story = killed(resumed=False)
+    story.generation = 1
+    story.start().join("g1").load(40).train(40, STEPS, only=[0]).end(code=1)
+    incident = verdict_of(story).incidents[0]
+    assert incident.recovered_by is None and incident.recovery_time_s is None
+    assert incident.restarts["in_job"] == 1
+
+
+def test_a_job_that_shrinks_recovers_with_the_ranks_that_are_left():
+    story = killed(resumed=False)
+    story.generation, story.world_size = 1, 1
+    story.start().join("g1").load(40).train(40, STEPS).finish()
+    verdict = verdict_of(story, plan(world_size="shrunk"))
+    assert verdict.incidents[0].recovered_by == "in_job"
+    assert verdict.check("world_size").outcome == "pass"
+    assert verdict.check("job_finished").outcome == "pass"
+    assert verdict_of(story).check("world_size").outcome == "fail"
+
+
+def test_of_two_faults_the_one_without_evidence_is_unknown():
+    story = killed()
+    story.fire("other", rank=0)
+    story.events[-1] = replace(story.events[-1], t_ns=1_000_000_000 + round(2.2e9))
+    check = check_of("fault_took_effect", story, plan(fault(), fault("other", ranks=(0,))))
+    assert check.outcome == "unknown" and "other: no outside evidence" in check.observed
 
 
 def test_a_fault_after_recovery_is_an_outage_of_its_own():
