@@ -71,7 +71,7 @@ class Checkpoints:
             return 0
         chosen = Checkpoint(step=choice["step"], path=files.complete_path(self._root, choice["step"]))
         content = files.read_part(chosen, self._ours.rank)
-        step = self._training.restore(torch.load(io.BytesIO(content), weights_only=True))
+        step: int = self._training.restore(torch.load(io.BytesIO(content), weights_only=True))
         progress.emit("checkpoint_loaded", step=step, path=self._shown(chosen.path))
         self.take_digest(step, "loaded")
         return step

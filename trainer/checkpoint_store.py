@@ -153,7 +153,7 @@ def remove_leftovers(root: Path) -> None:
 def _manifest(checkpoint: Checkpoint) -> dict[str, Any]:
     path = checkpoint.path / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest: dict[str, Any] = json.loads(path.read_bytes())
         if manifest["schema"] != SCHEMA:
             raise Damaged(f"{MANIFEST}: schema {manifest['schema']!r}, not {SCHEMA!r}")
         if manifest["step"] != checkpoint.step or len(manifest["parts"]) != manifest["world_size"]:

@@ -61,7 +61,7 @@ def run(settings: Settings, train: Callable[[Entry], None]) -> None:
     initial_rank = _env("RANK")
 
     # The wrapper hands itself to the parameter annotated with its type, which must not be a string here.
-    def entered(layer: inprocess.CallWrapper = None) -> None:  # type: ignore[assignment]
+    def entered(layer: inprocess.CallWrapper = None) -> None:
         end_writers()  # should the last attempt have been stopped before it could
         abort.connections_before = sockets.connections()
         train(_entry(initial_rank=initial_rank, iteration=layer.iteration, hosts_store=False, atomic=layer.atomic))
@@ -203,7 +203,7 @@ class AsyncWriter:
         if self._queue.get_num_unfinalized_calls() == 0:
             return False
         self._queue.maybe_finalize_async_calls(blocking=False, no_dist=True)
-        return self._queue.get_num_unfinalized_calls() > 0
+        return bool(self._queue.get_num_unfinalized_calls())
 
 
 def end_writers() -> None:

@@ -6,6 +6,8 @@ Which ranks there are, and who hosts the store, is told by `resilience.py`.
 from __future__ import annotations
 
 import os
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from trainer.resilience import Entry
+
+LISTENER_POLL_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,17 +44,28 @@ def group(entry: Entry, *, timeout_s: float) -> Iterator[Group]:
     device = choose_device(entry)
     backend = "nccl" if device.type == "cuda" else "gloo"
     timeout = timedelta(seconds=timeout_s)
-    base = dist.TCPStore(
-        os.environ["MASTER_ADDR"],
-        int(os.environ["MASTER_PORT"]),
-        is_master=entry.hosts_store,
-        wait_for_workers=False,
-        timeout=timeout,
-    )
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if not entry.hosts_store:
+        wait_for_listener(host, port, timeout_s=timeout_s)
+    base = dist.TCPStore(host, port, is_master=entry.hosts_store, wait_for_workers=False, timeout=timeout)
     store = dist.PrefixStore(entry.group_prefix, base)
     dist.init_process_group(backend, store=store, rank=entry.rank, world_size=entry.world_size, timeout=timeout)
     yield Group(store=store, rank=entry.rank, world_size=entry.world_size, backend=backend, device=device)
     dist.destroy_process_group()
+
+
+def wait_for_listener(host: str, port: int, *, timeout_s: float) -> None:
+    """Returns as soon as the store can be reached; after the timeout too, and then the store says what is wrong.
+
+    Left to itself the store waits ever longer between two tries: a quarter of a second of each recovery.
+    """
+    ends_s = time.monotonic() + timeout_s
+    while time.monotonic() < ends_s:
+        try:
+            socket.create_connection((host, port), timeout=timeout_s).close()
+            return
+        except OSError:
+            time.sleep(LISTENER_POLL_S)
 
 
 def choose_device(entry: Entry) -> torch.device:

@@ -14,7 +14,11 @@ from collections.abc import Iterator
 
 def connections() -> frozenset[int]:
     """Inode numbers of this process's TCP connections: what names a socket, whatever descriptor it has."""
-    return frozenset(inode for inode, duplicate in _connected() if not duplicate.close())
+    found = []
+    for inode, duplicate in _connected():
+        duplicate.close()
+        found.append(inode)
+    return frozenset(found)
 
 
 def shut_down(*, spared: frozenset[int], spared_port: int | None) -> int:
