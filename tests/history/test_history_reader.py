@@ -212,6 +212,7 @@ def test_a_changed_byte_is_noticed(run_dir):
     path.write_bytes(path.read_bytes().replace(b'"step": 46', b'"step": 45', 1))
     (blind,) = reader.read(run_dir).blind
     assert blind.source == "rank" and "altered" in blind.reason and path.name in blind.reason
+    assert (blind.life, blind.rank) == (life(1), 1)
 
 
 def test_a_line_added_after_the_manifest_is_noticed(run_dir):

@@ -387,6 +387,11 @@ def test_where_controls_disagree_earlier_two_results_of_one_step_prove_nothing()
     assert check_of("state_exact", run, with_controls=controls_that_part_at(5)).outcome == "unknown"
 
 
+def test_a_contradiction_at_the_very_step_where_controls_part_proves_nothing():
+    run = changed(killed(), "step_done", lambda e: after_restart(e) and step(43)(e), loss=loss_of(44))
+    assert check_of("state_exact", run, with_controls=controls_that_part_at(43)).outcome == "unknown"
+
+
 def test_a_control_with_other_settings_is_refused():
     run = changed(killed(), "settings_seen", settings={"heartbeat_timeout_s": 9.0})
     check = check_of("state_exact", run)

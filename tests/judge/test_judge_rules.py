@@ -298,6 +298,17 @@ def test_a_job_that_shrinks_recovers_with_the_ranks_that_are_left():
     assert verdict_of(story).check("world_size").outcome == "fail"
 
 
+def test_a_group_of_one_old_and_one_new_process_came_by_the_dearer_layer():
+    story = killed()
+    story.events = [
+        replace(event, life=life(0), reentry=1)
+        if (event.life, event.rank) == (life(0, 1), 0) and event.group == "g1"
+        else event
+        for event in story.events
+    ]
+    assert verdict_of(story).incidents[0].recovered_by == "in_job"
+
+
 def test_of_two_faults_the_one_without_evidence_is_unknown():
     story = killed()
     story.fire("other", rank=0)
