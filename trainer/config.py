@@ -115,7 +115,9 @@ class Intervals:
     initial_heartbeat_timeout_s: float = setting(60.0, "rank monitor: wait for the first heartbeat")
     heartbeat_timeout_s: float = setting(3.0, "rank monitor: silence that counts as a hang")
     heartbeat_interval_s: float = setting(0.25, "rank: shortest time between two heartbeats")
-    workers_stop_timeout_s: int = setting(15, "launcher: SIGTERM to SIGKILL when it stops ranks")
+    # A stopped rank does not heed SIGTERM, and its own monitor may be told to stand down before it has fired: then
+    # this is what a hang waits for.
+    workers_stop_timeout_s: int = setting(1, "launcher: SIGTERM to SIGKILL when it stops ranks")
     # in-process restart
     monitor_thread_interval_s: float = setting(0.25, "in-process: monitor thread")
     monitor_process_interval_s: float = setting(0.25, "in-process: monitor process")
