@@ -34,6 +34,7 @@ from chaos.scenario.plan import compile_plan
 from chaos.scenario.show import resolved_yaml
 
 POLL_S = 0.05
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 RUNNER_ENDS_S = 60.0  # after a signal: undoing, measuring and judging take seconds; past this it is killed
 
 
@@ -102,9 +103,7 @@ class Campaign:
         status = self._watch_runner(run_dir)
         if not (run_dir / conclude.VERDICT).is_file():
             self._conclude_from_outside(run_dir)
-            # A signal can reach the runner before it has its own handlers: nothing had been started then.
-            too_early = self.interrupted and status == -signal.SIGTERM
-            status = exit_status.UNKNOWN if too_early else exit_status.worst_status([exit_status.BROKEN, status])
+            status = exit_status.worst_status([exit_status.BROKEN, status])
         verdict = conclude.read_verdict(run_dir)
         self._view.run_ended(verdict)
         return Done(verdict=verdict, run_dir=run_dir, status=status)
@@ -116,14 +115,19 @@ class Campaign:
             log = open(log_path, "ab")  # noqa: SIM115 - handed to the runner, closed below
         except OSError as error:
             raise output_error(log_path, error) from error
-        with log:
-            self._runner = subprocess.Popen(
-                [sys.executable, "-m", "chaos.runner", str(run_dir)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        # Blocked signals are inherited: one that comes before the runner can heed it waits there until it can.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            with log:
+                self._runner = subprocess.Popen(
+                    [sys.executable, "-m", "chaos.runner", str(run_dir)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         try:
             while self._runner.poll() is None:
                 self._show(follower)
@@ -222,7 +226,7 @@ class Campaign:
         def note(number: int, _frame: FrameType | None) -> None:
             self.interrupted = self.interrupted or signal.Signals(number).name
 
-        return {which: signal.signal(which, note) for which in (signal.SIGINT, signal.SIGTERM)}
+        return {which: signal.signal(which, note) for which in SIGNALS}
 
 
 def run_scenario(scenario: Scenario, out: Path, *, seed: int = 0, view: View | None = None) -> Verdict:

@@ -128,7 +128,8 @@ class Session:
 
     def begin(self) -> None:
         """Starts the job and waits until it is steady. Raises JobMisbehaved when it does not become so."""
-        self._start_job()
+        if not self.interrupted:
+            self._start_job()
         while not self._live.steady():
             self._wait_a_little()
             reason = self._why_end()

@@ -39,10 +39,13 @@ def existing() -> Session | None:
 
 
 def take_over_signals(of: Session) -> None:
-    """From here on a signal sets `interrupted`, once, and nothing else; every wait looks at it."""
+    """From here on a signal sets `interrupted`, once, and nothing else; every wait looks at it.
+
+    `run` starts this process with signals blocked: those that came meanwhile arrive now."""
 
     def note(number: int, _frame: FrameType | None) -> None:
         of.interrupted = of.interrupted or signal.Signals(number).name
 
     for number in SIGNALS:
         signal.signal(number, note)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import pytest
-from real_runs import IN_JOB, NO_CONTROLS, Running, all_words, check, state_of, traceback_in
+from real_runs import IN_JOB, NO_CONTROLS, Running, all_words, check, command_of, marked, state_of, traceback_in
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -93,20 +93,41 @@ def test_a_signal_to_the_runner_itself_and_a_second_one_are_no_shortcut(place, w
     assert place.left() == []
 
 
-@pytest.mark.parametrize("which", SIGNALS)
-def test_a_signal_while_the_run_is_only_being_set_up_starts_nothing_that_stays(place, which):
-    """From the first sign that there is a run: its own process may not even have begun."""
-    run = place.start(hang(place))
+def until(claim, what: str) -> None:
     end_s = time.monotonic() + 60
-    while not list(place.out.glob("*/*/experiment.json")):
-        assert time.monotonic() < end_s, run.text()
+    while not claim():
+        assert time.monotonic() < end_s, what
         time.sleep(0.002)
-    run.process.send_signal(SIGNALS[which])
+
+
+def runners(place) -> list[int]:
+    return [pid for pid in marked(place.mark) if b"chaos.runner" in command_of(pid)]
+
+
+def assert_never_began(run: Running, place) -> None:
     ended = run.finish(within_s=ENDS_WITHIN_S)
-    assert (ended.status, ended.verdict["outcome"]) == (3, "unknown"), ended.err
+    assert (ended.status, ended.verdict["outcome"]) == (3, "unknown"), ended.err + all_words(ended.verdict)
     assert ended.verdict["sentence"].startswith("interrupted"), ended.verdict["sentence"]
+    assert ended.verdict["interrupted"]
     assert not traceback_in(ended)
     assert place.left() == []
+
+
+def test_a_signal_before_the_runs_own_process_is_there_starts_nothing(place):
+    run = place.start(hang(place))
+    until(lambda: list(place.out.glob("*/*/experiment.json")), "no run folder")
+    run.process.send_signal(signal.SIGTERM)
+    assert_never_began(run, place)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.1, pytest.param(0.3, marks=pytest.mark.slow)])
+def test_a_signal_while_the_runs_own_process_is_starting_is_not_lost(place, after_s):
+    """It has no handlers yet, and then those of its libraries: neither may end it without a verdict."""
+    run = place.start(hang(place))
+    until(lambda: runners(place), "no runner")
+    time.sleep(after_s)
+    run.process.send_signal(signal.SIGTERM)
+    assert_never_began(run, place)
 
 
 def test_an_interrupted_suite_starts_no_further_run(place):
