@@ -30,6 +30,7 @@ _BOUNDS: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 _SHARE_MIN = 0.3  # a setting that explains less than this of a part does not explain it
 _SHARE_MAX = 1.02  # a timer may end a little early by another clock
+_SILENCE_SHARE_MAX = 1.15  # a timeout of silence counts from the last heartbeat, which was before the fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ def divide(record: Record, incident: Incident, settings: Mapping[str, Any]) -> t
     """The parts from the clock's start to the first new step of all ranks; empty without a recovery."""
     if incident.clock_ns is None or incident.recovered_ns is None or incident.holding is None:
         return ()
-    ends = [(name, t_ns) for name, t_ns in _ends(record, incident) if t_ns is not None]
+    ends = _in_order([(name, t_ns) for name, t_ns in _ends(record, incident) if t_ns is not None])
     parts: list[Part] = []
     at = incident.clock_ns
     for name, t_ns in ends:
@@ -61,6 +62,14 @@ def divide(record: Record, incident: Incident, settings: Mapping[str, Any]) -> t
             parts.append(Part(name=name, start_ns=at, end_ns=end, bounded_by=bound))
         at = end
     return tuple(parts)
+
+
+def _in_order(ends: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """No part ends after a later one: what was noticed too late (the process table is polled) ends with the next."""
+    ordered: list[tuple[str, int]] = []
+    for name, t_ns in reversed(ends):
+        ordered.append((name, min(t_ns, ordered[-1][1]) if ordered else t_ns))
+    return ordered[::-1]
 
 
 def _ends(record: Record, incident: Incident) -> list[tuple[str, int | None]]:
@@ -107,18 +116,18 @@ def _appeared(record: Record, group: Group, incident: Incident) -> int | None:
 
 def _bounded_by(part: Part, incident: Incident, settings: Mapping[str, Any]) -> str:
     """The largest setting that fits into the part and explains a good share of it."""
-    words = _BOUNDS.get((part.name, incident.layer or ""), ())
+    words, share_max = _BOUNDS.get((part.name, incident.layer or ""), ()), _SHARE_MAX
     if part.name == "detection" and incident.detection is not None:
-        words = _NOTICED_BY.get(incident.detection.event.kind, ())
+        words, share_max = _NOTICED_BY.get(incident.detection.event.kind, ()), _SILENCE_SHARE_MAX
     fitting = [
         (float(value), name)
         for name, value in settings.items()
         if isinstance(value, int | float)
         and not isinstance(value, bool)
         and any(word in name for word in words)
-        and _SHARE_MIN * part.time_s <= value <= _SHARE_MAX * part.time_s
+        and _SHARE_MIN * part.time_s <= value <= share_max * part.time_s
     ]
     if not fitting or part.time_s <= 0:
         return ""
     value, name = max(fitting)
-    return f"{value:.1f} of {part.time_s:.1f} s: {name}={value:g}"
+    return f"{min(value, part.time_s):.1f} of {part.time_s:.1f} s: {name}={value:g}"

@@ -371,6 +371,22 @@ def test_a_hang_s_detection_names_the_heartbeat_timeout_it_was_spent_on():
     assert parts["start"].bounded_by == ""
 
 
+def test_a_process_that_was_noticed_late_takes_no_time_from_the_parts_after_it():
+    story = killed()
+    is_new = lambda event: event.life in (life(0, 1), life(1, 1))  # noqa: E731 - shorter than its name
+    story.events = changed(story, "process_appeared", is_new, t_ns=1_000_000_000 + round(9e9))
+    parts = {part.name: part.time_s for part in verdict_of(story).incidents[0].parts}
+    assert parts["rendezvous"] == pytest.approx(0.2) and parts["checkpoint_load"] == pytest.approx(0.1)
+
+
+def test_a_timeout_of_silence_that_began_before_the_fault_still_explains_the_detection():
+    story = hung()
+    settings_seen = {"heartbeat_timeout_s": 3.3}
+    story.events = changed(story, "settings_seen", settings=settings_seen)
+    parts = {part.name: part for part in verdict_of(story, plan_for("hang")).incidents[0].parts}
+    assert parts["detection"].bounded_by == "3.1 of 3.1 s: heartbeat_timeout_s=3.3"
+
+
 def test_a_part_whose_end_was_not_seen_gives_its_time_to_the_next_one():
     story = killed()
     story.events = without(story, "process_appeared")
