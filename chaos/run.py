@@ -36,6 +36,8 @@ from chaos.scenario.show import resolved_yaml
 POLL_S = 0.05
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 RUNNER_ENDS_S = 60.0  # after a signal: undoing, measuring and judging take seconds; past this it is killed
+WATCHDOG_ENDS_S = 12.0  # it has everything undone within 10 s of a runner's end
+LEDGER = "ledger.jsonl"
 
 
 class View(Protocol):
@@ -157,11 +159,19 @@ class Campaign:
 
     def _conclude_from_outside(self, run_dir: Path) -> None:
         """The runner left no verdict: it crashed, or was killed. Its watchdog undoes; we judge what is written."""
+        self._await_watchdog(run_dir)
         try:
             conclude.conclude(run_dir)
         except ChaosError:
             plan = conclude.read_plan(run_dir)
             self._write_plain(run_dir, plan, "unknown", "the run's own process ended without a verdict")
+
+    def _await_watchdog(self, run_dir: Path) -> None:
+        """Where there was one, it copies its ledger here as its last act: until then the job may still be running."""
+        ends = time.monotonic() + WATCHDOG_ENDS_S
+        while _has_begun(run_dir) and not (run_dir / LEDGER).is_file() and time.monotonic() < ends:
+            self._view.tick()
+            time.sleep(POLL_S)
 
     # around a run
 
@@ -256,6 +266,11 @@ class SilentView:
 def new_run_id() -> str:
     """Sortable, and unlike any other."""
     return time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(3)
+
+
+def _has_begun(run_dir: Path) -> bool:
+    """Whether the runner came so far that there was something to undo: its history begins after its watchdog."""
+    return next((run_dir / "history").glob("*.jsonl"), None) is not None
 
 
 def folder_name(scenario: str) -> str:

@@ -80,7 +80,9 @@ class Running:
     def text(self) -> str:
         return self.files[1].read_text(errors="replace")[-3000:]
 
-    def wait_for(self, wanted: str | Callable[[Event], bool], *, within_s: float = 90.0) -> Event:
+    def wait_for(
+        self, wanted: str | Callable[[Event], bool], *, within_s: float = 90.0, job_goes_on: bool = False
+    ) -> Event:
         """The first event of that kind (or that the function accepts) in the history, as it is written."""
         accepts = wanted if callable(wanted) else lambda event: event.kind == wanted
         end_s = time.monotonic() + within_s
@@ -89,7 +91,8 @@ class Running:
             if found is not None:
                 return found
             assert time.monotonic() < end_s, f"{wanted} was not seen; {self.kinds()}; {self.text()}"
-            assert self.process.poll() is None or self._look(), f"ended before {wanted}: {self.kinds()}; {self.text()}"
+            over = self.process.poll() is not None and not job_goes_on
+            assert not over or self._look(), f"ended before {wanted}: {self.kinds()}; {self.text()}"
             self._look()
 
     def _look(self) -> bool:

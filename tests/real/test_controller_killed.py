@@ -89,13 +89,21 @@ def test_a_killed_controller_leaves_nothing_and_no_order_is_carried_out(place, t
     until(lambda: not run.job(), killed_s + STOPPED_WITHIN_S, "the job still runs")
     assert_ends(watchdog, STOPPED_WITHIN_S)
     ended = run.finish(within_s=60)
+    assert place.left() == []
     assert firings(run, "kill") == []
     assert len(firings(run, "hang")) == 1
     assert ended.status == 70, ended.err
     assert ended.verdict["outcome"] == "unknown", all_words(ended.verdict)
     assert (run.run_dir / "verdict.json").is_file() and (run.run_dir / "ledger.jsonl").is_file()
-    assert place.left() == []
     assert place.open_entries() == [], "the host is dirty"
+
+
+def test_the_command_ends_only_when_everything_is_undone(place):
+    """Else the next run of a suite would begin beside what is left of this one."""
+    run = place.start(two_faults(place))
+    killed_in_mid_injection(run)
+    run.finish(within_s=60)
+    assert run.job() == []
 
 
 def test_a_kept_job_trains_past_the_armed_step_unharmed(place):
@@ -107,7 +115,8 @@ def test_a_kept_job_trains_past_the_armed_step_unharmed(place):
         run.wait_for(
             lambda event, rank=rank: (
                 event.kind == "step_done" and event.rank == rank and event.data["step"] > KILL_STEP + 20
-            )
+            ),
+            job_goes_on=True,
         )
     assert_ends(watchdog, STOPPED_WITHIN_S)
     assert run.finish(within_s=60).status == 70
