@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from chaos.model import exit_status
@@ -17,6 +19,7 @@ def command(as_json: bool) -> int:
     from chaos import fitness
     from chaos.guard import dirty
     from chaos.guard.home import home_path
+    from chaos.system.host import host_lines
 
     host, faults = fitness.host_findings(), fitness.fault_findings()
     left = [state.folder.run_id for state in dirty.run_states() if state.dirty]
@@ -38,6 +41,8 @@ def command(as_json: bool) -> int:
             click.echo(f"  {word}  {finding.name:<22} {finding.detail}")
             if finding.remedy and not finding.fit:
                 click.echo(f"        {'':<22} next: {finding.remedy}")
+    for line in host_lines(Path("reports")):
+        click.echo(line)
     click.echo(f"home of ledgers: {home_path()}")
     click.echo(f"left by earlier runs: {', '.join(left) + '   next: nvrx-chaos heal' if left else 'nothing'}")
     return status

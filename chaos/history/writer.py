@@ -12,7 +12,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.model.events import KINDS, life_id
+from chaos.model.events import HEADER, KINDS, life_id
+
+HEADER_FIELDS = frozenset(HEADER)
 
 _dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, default=str).encode
 
@@ -94,6 +96,8 @@ class Writer:
         """Writes one event about another process, or (life None) about the run. Times default to now."""
         if kind not in KINDS:
             raise ValueError(f"unknown kind of event {kind!r}")
+        if not HEADER_FIELDS.isdisjoint(fields):
+            raise ValueError(f"{kind}: {', '.join(HEADER_FIELDS.intersection(fields))} belong to the header")
         stamp_ns = time.monotonic_ns() if t_ns is None else t_ns
         stamp_s = time.time() if wall_s is None else wall_s
         tail = "," + _dumps(fields)[1:] if fields else "}"

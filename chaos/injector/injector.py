@@ -267,7 +267,7 @@ class Injector:
         shot.disarm_entry = self._intend(shot, undo, None)
         shot.order, shot.life, shot.state = order, life, "armed"
         # Said before it is sent: an order may fire at once.
-        self._say("fault_armed", shot, {"rank": shot.rank, "order_id": order.order_id})
+        self._say("fault_armed", shot, {"order_id": order.order_id})
         try:
             self._ranks.send_order(order)
         except TargetGone:

@@ -46,14 +46,14 @@ KINDS: dict[str, tuple[str, str]] = {
     "rank_excluded": ("rank", "text"),
     # the job, seen from outside
     "job_started": ("controller", "pid, argv, launcher (life)"),
-    "process_appeared": ("controller", "pid, ppid, role, rank, command"),
+    "process_appeared": ("controller", "pid, ppid, role, command"),
     "process_exited": ("controller", "pid, role, code, signal, source child|pidfd|none"),
     "worker_failed": ("controller", "local_rank, pid, code, log, error_ns, text"),
-    "hang_detected": ("controller", "rank, waited_s, log, error_ns, text"),
+    "hang_detected": ("controller", "waited_s, log, error_ns, text"),
     "rendezvous_joined": ("controller", "log, error_ns, text"),
     "job_finished": ("controller", "code, signal, reason"),
     # faults
-    "fault_armed": ("controller", "fault, rank"),
+    "fault_armed": ("controller", "fault, order_id"),
     "fault_disarmed": ("rank or controller", "fault, reason"),
     "fault_fired": ("rank or controller", "fault, order_id, verb, step, phase, point, pid"),
     "fault_not_fired": ("rank or controller", "fault, reason"),

@@ -92,9 +92,9 @@ def parse_message(who: str, message: str) -> tuple[str, int | None, dict[str, An
     monitor = _MONITOR.search(who)
     rank = int(monitor[1]) if monitor else None
     if found := _HEARTBEAT.search(message):
-        return "hang_detected", rank, {"rank": rank, "waited_s": float(found[2])}
+        return "hang_detected", rank, {"waited_s": float(found[2])}
     if _SECTION.search(message):
-        return "hang_detected", rank, {"rank": rank, "waited_s": None}
+        return "hang_detected", rank, {"waited_s": None}
     if _JOINED.search(message):
         return "rendezvous_joined", None, {}
     return None

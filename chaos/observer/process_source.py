@@ -127,7 +127,6 @@ class ProcessSource:
                 "pid": info.pid,
                 "ppid": info.ppid,
                 "role": known.role,
-                "rank": known.rank,
                 "command": " ".join(info.command)[:300],
             },
             life=known.life.id,

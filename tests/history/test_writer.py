@@ -170,3 +170,10 @@ def test_a_second_writer_of_the_same_life_adds_and_does_not_begin_anew(writer, t
 
 def test_an_inherited_descriptor_is_closed_by_exec(writer):
     assert os.get_inheritable(writer._fd) is False
+
+
+def test_a_header_field_among_an_events_own_fields_is_refused(tmp_path):
+    writer = Writer(str(tmp_path), "controller")
+    with pytest.raises(ValueError, match="rank belong to the header"):
+        writer.write_about("fault_armed", {"fault": "kill", "rank": 1}, life=None)
+    writer.close()

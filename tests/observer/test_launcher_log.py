@@ -30,9 +30,9 @@ JOINED = (
 GOLDEN = [
     (KILLED, "worker_failed", None, {"local_rank": 1, "pid": 777, "code": -9}),
     (KILLED.replace("-9", "1"), "worker_failed", None, {"local_rank": 1, "pid": 777, "code": 1}),
-    (HEARTBEAT, "hang_detected", 1, {"rank": 1, "waited_s": 3.2}),
-    (INITIAL, "hang_detected", 0, {"rank": 0, "waited_s": 60.0}),
-    (SECTION, "hang_detected", 3, {"rank": 3, "waited_s": None}),
+    (HEARTBEAT, "hang_detected", 1, {"waited_s": 3.2}),
+    (INITIAL, "hang_detected", 0, {"waited_s": 60.0}),
+    (SECTION, "hang_detected", 3, {"waited_s": None}),
     (JOINED, "rendezvous_joined", None, {}),
 ]
 

@@ -37,7 +37,7 @@ def source(host, writer):
 
 def test_the_first_process_is_the_launcher(source, writer):
     (seen,) = writer.of("process_appeared")
-    assert (seen["pid"], seen["role"], seen["rank"], seen["life"]) == (10, "launcher", None, life(10).id)
+    assert (seen["pid"], seen["role"], seen["header_rank"], seen["life"]) == (10, "launcher", None, life(10).id)
     assert seen["command"] == "launcher x.py"
 
 
@@ -45,7 +45,7 @@ def test_a_child_of_the_launcher_with_a_rank_is_that_rank(source, host, writer):
     host.add(11, ppid=10, RANK="1")
     source.step()
     seen = writer.of("process_appeared")[1]
-    assert (seen["role"], seen["rank"], seen["header_rank"], seen["ppid"]) == ("rank", 1, 1, 10)
+    assert (seen["role"], seen["header_rank"], seen["ppid"]) == ("rank", 1, 10)
 
 
 def test_a_data_worker_inherits_the_rank_variables_and_is_no_rank(source, host, writer):
@@ -176,7 +176,7 @@ def test_a_real_tree_is_seen_with_its_roles_and_how_each_ended(writer):
         launcher.stdin.flush()
         look_until(source, lambda: len(writer.of("process_exited")) == 3)
     source.close()
-    roles = {seen["pid"]: (seen["role"], seen["rank"]) for seen in writer.of("process_appeared")}
+    roles = {seen["pid"]: (seen["role"], seen["header_rank"]) for seen in writer.of("process_appeared")}
     assert roles == {launcher.pid: ("launcher", None), pids[0]: ("rank", 0), pids[1]: ("rank", 1)}
     ends = {end["pid"]: (end["signal"], end["code"]) for end in writer.of("process_exited")}
     assert ends[launcher.pid] == (None, 0)
