@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import msgspec
 
 from chaos import conclude, controls, fitness
-from chaos.errors import ChaosError, NothingToRun
+from chaos.errors import CannotWrite, ChaosError, NothingToRun
 from chaos.files import make_folder, output_error, write_atomically
 from chaos.history.follow import Follower
 from chaos.model import exit_status
@@ -103,6 +103,11 @@ class Campaign:
     def _execute(self, run_dir: Path, plan: Plan, number: int, total: int) -> Done:
         self._view.run_began(plan, number, total, run_dir)
         status = self._watch_runner(run_dir)
+        if not (run_dir / conclude.EXPERIMENT).is_file():
+            raise CannotWrite(
+                f"{run_dir} vanished while the run was going on, and all evidence with it: there is no verdict",
+                remedy="leave the output folder alone until the run has ended",
+            )
         if not (run_dir / conclude.VERDICT).is_file():
             self._conclude_from_outside(run_dir)
             status = exit_status.worst_status([exit_status.BROKEN, status])

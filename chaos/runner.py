@@ -73,7 +73,8 @@ def _status() -> int:
     if session.failure is not None:
         failure = session.failure
         statuses.append(failure.exit_status if isinstance(failure, ChaosError) else exit_status.BROKEN)
-        print(f"the run failed on our side: {failure!r}", file=sys.stderr)
+        words = failure.message if isinstance(failure, ChaosError) else repr(failure)
+        print(f"the run failed on our side: {words}", file=sys.stderr)
     if not statuses:
         statuses.append(exit_status.BROKEN)
     return exit_status.worst_status(statuses)

@@ -69,6 +69,11 @@ def command(
         print_final(verdicts, sys.stdout)
     if done:
         click.echo(f"report: {write_index(out, done)}", err=True)
+    for run in done:
+        if run.status in exit_status.OURS:
+            click.echo(
+                f"{run.verdict.scenario}: {exit_status.MEANING[run.status]}: {_last_words(run.run_dir)}", err=True
+            )
     statuses = [run.status for run in done]
     if campaign.interrupted:
         statuses.append(exit_status.UNKNOWN)
@@ -76,6 +81,18 @@ def command(
     if status == exit_status.NOT_UNDONE:
         click.echo("something of this run is not proven undone; next: nvrx-chaos heal", err=True)
     return status
+
+
+def _last_words(run_dir: Path) -> str:
+    """How the log of a run's own process ends: what went wrong on our side."""
+    from chaos.report.clean import one_line
+
+    log = run_dir / "logs" / "runner.log"
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return f"{log} cannot be read"
+    return f"{one_line(next((line for line in reversed(lines) if line.strip()), 'nothing said'))} ({log})"
 
 
 def _document(verdicts: list[Any], folders: list[str]) -> str:

@@ -23,6 +23,7 @@ MEANING = {
     CANNOT_CREATE: "an output cannot be created",
     CANNOT_WRITE: "input or output failed",
 }
+OURS = (BROKEN, CANNOT_CREATE, CANNOT_WRITE)  # about us, not about the job
 # from mildest to worst; 2 never meets the others, because it means that nothing was started
 _ORDER = (PASSED, UNKNOWN, FAILED, NOT_UNDONE, NOTHING_TOUCHED, CANNOT_CREATE, CANNOT_WRITE, BROKEN)
 

@@ -46,38 +46,38 @@ class Ending:
 
     def keep_stacks(self, why: str) -> None:
         """A wait ran out: where every rank stands, before anything is killed."""
-        self._attempt(lambda: self._write_stacks(why))
+        self.attempt(lambda: self._write_stacks(why))
 
     def undo_faults(self) -> None:
         """Held faults first, then armed orders."""
-        self._attempt(self._injector.undo_held)
+        self.attempt(self._injector.undo_held)
 
     def measure_residue(self, shared_memory_before: frozenset[str]) -> None:
         """Looks until nothing is left, at most RESIDUE_AFTER_S after the job's end; writes what is left then."""
-        self._attempt(lambda: self._write_residue(shared_memory_before))
+        self.attempt(lambda: self._write_residue(shared_memory_before))
 
     def stop_job(self, entry: str | None) -> None:
         """Stops what is left of the job, measured."""
         if entry is not None:
-            self._attempt(lambda: self._guard.undo(entry))
+            self.attempt(lambda: self._guard.undo(entry))
         # Daemonised processes of the job came to us when their parent ended: zombies until we reap them.
-        self._attempt(lambda: reap_orphans(self._observer.processes.ended_orphans()))
+        self.attempt(lambda: reap_orphans(self._observer.processes.ended_orphans()))
 
     def settle(self) -> None:
         """Ends the injector and the sources, and takes back everything that is still open."""
-        self._attempt(self._injector.finish)
-        self._attempt(self._ranks.close)
-        self._attempt(self._observer.stop)
-        self._attempt(self._guard.undo_all)
+        self.attempt(self._injector.finish)
+        self.attempt(self._ranks.close)
+        self.attempt(self._observer.stop)
+        self.attempt(self._guard.undo_all)
         if self._observer.failure is not None:
             self.errors.append(self._observer.failure)
 
     def write_down(self, lives: list[dict[str, Any]]) -> None:
         """The last event, the ledger's copy, the manifest; then lets the watchdog go."""
-        entries = self._attempt(self._guard.open_entries)
+        entries = self.attempt(self._guard.open_entries)
         measured = entries is not None
         self.left_open = [entry.id for entry in entries] if entries is not None else ["the ledger could not be read"]
-        self._attempt(
+        self.attempt(
             lambda: self._writer.write_about(
                 "run_concluded",
                 {
@@ -88,10 +88,19 @@ class Ending:
                 life=None,
             )
         )
-        self._attempt(lambda: self._guard.copy_ledger(self._run_dir))
+        self.attempt(lambda: self._guard.copy_ledger(self._run_dir))
         self._writer.close()
-        self._attempt(lambda: manifest.write(self._run_dir, run_id=self._run_id, lives=lives))
-        self._attempt(self._guard.finish)
+        self.attempt(lambda: manifest.write(self._run_dir, run_id=self._run_id, lives=lives))
+        self.attempt(self._guard.finish)
+
+    def attempt(self, step: Callable[[], Any]) -> Any:
+        """Carries out one step; an error is kept and said, and the next steps are tried all the same."""
+        try:
+            return step()
+        except Exception as error:
+            self.errors.append(error)
+            print(f"ending of {self._run_id}: {error!r}", file=sys.stderr)
+            return None
 
     def _write_stacks(self, why: str) -> None:
         files = []
@@ -130,12 +139,3 @@ class Ending:
             lives=[],
             shared_memory_before=shared_memory_before,
         )
-
-    def _attempt(self, step: Callable[[], Any]) -> Any:
-        """Carries out one step; an error is kept and said, and the next steps are tried all the same."""
-        try:
-            return step()
-        except Exception as error:
-            self.errors.append(error)
-            print(f"ending of {self._run_id}: {error!r}", file=sys.stderr)
-            return None

@@ -292,16 +292,16 @@ class Session:
             ending.keep_stacks(self._ended_because)
         ending.undo_faults()
         if self._job.pid is None:
-            self._say_stopped()
+            ending.attempt(self._say_stopped)
         else:
-            self._drain()
+            ending.attempt(self._drain)
             if self._job_ended and not self.interrupted:
                 ending.measure_residue(self._shared_memory_before)
             else:
-                self._say_stopped()
+                ending.attempt(self._say_stopped)
             ending.stop_job(self._job_entry)
-            self._note_job_stopped()
-            self._drain()
+            ending.attempt(self._note_job_stopped)
+            ending.attempt(self._drain)
         ending.settle()
         ending.write_down(self._lives.for_manifest(self.run_dir))
         self.left_open = ending.left_open

@@ -54,6 +54,7 @@ def test_a_file_size_limit_ends_the_run_in_words_and_stops_the_job(place):
     limit = ["prlimit", "--fsize=20000", "--"]
     ended = place.run(scenario, under=limit)
     assert ended.status in (NO_CREATE, NO_WRITE), ended.err
+    assert "File too large" in ended.err or "a line was cut" in ended.err
     assert not traceback_in(ended)
     assert place.left() == []
 
@@ -82,7 +83,8 @@ def test_a_run_folder_deleted_in_mid_run_leaves_nothing_stopped_and_nothing_runn
     shutil.rmtree(run.run_dir)
     ended = run.finish()
     assert ended.status in (NO_CREATE, NO_WRITE), ended.err
-    assert "Traceback" not in ended.err
+    assert str(run.out) in ended.err and "vanished" in ended.err
+    assert not traceback_in(ended)
     assert state_of(fired.data["pid"]) in ("", "Z")
     assert place.left() == []
 
@@ -95,5 +97,5 @@ def test_a_defect_of_ours_undoes_the_fault_and_ends_with_70(place):
     assert check(ended.verdict, "undone")["outcome"] == "pass"
     assert ended.verdict["outcome"] != "passed"
     assert state_of(fired.data["pid"]) in ("", "Z")
-    assert "ZeroDivisionError" in (run.run_dir / "logs" / "runner.log").read_text()
+    assert "ZeroDivisionError" in ended.err and not traceback_in(ended)
     assert place.left() == []
