@@ -13,9 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from real_runs import QUICK, Ended, Place, undecided_by_noise
-
-REPEATS_MAX = 3
+from real_runs import QUICK, REPEATS_MAX, Ended, Place, undecided_by_noise
 
 
 @pytest.fixture(scope="session")

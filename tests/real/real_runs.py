@@ -30,6 +30,7 @@ BROKEN = Path(__file__).resolve().parent / "broken"
 COMMAND = [sys.executable, "-c", "from chaos.cli.main import main; main()"]
 TEST_MARK = "CHAOS_REAL_TEST"
 LONGEST_S = 150.0  # one run takes about ten seconds; this is for a machine that is busy
+REPEATS_MAX = 3  # of a run that a busy machine left undecided
 GONE_WITHIN_S = 2.0  # a process that was killed needs a moment to vanish from the table
 
 # The job of scenarios/quick that the launcher brings back: the same one, so that its fault-free runs are made once.
@@ -157,6 +158,15 @@ class Place:
         """`run` with this place's output folder, verdicts as JSON. `under`: a command that starts it."""
         words = ["run", *scenarios, "--out", self.out, "--quiet", "--json"]
         return self.cli(*words, under=under, timeout=timeout)
+
+    def run_until_decided(self, scenario: Path, *, timeout: float = LONGEST_S) -> Ended:
+        """`run`; what only a busy machine left undecided is run again, what failed is not."""
+        ended = self.run(scenario, timeout=timeout)
+        for _ in range(REPEATS_MAX):
+            if not undecided_by_noise(ended.verdict):
+                break
+            ended = self.run(scenario, timeout=timeout)
+        return ended
 
     def repeat(self, verdict: Mapping[str, Any]) -> Ended:
         """Runs again what a verdict is about, with the command that it names."""

@@ -29,7 +29,7 @@ def test_a_rank_killed_before_it_publishes_a_checkpoint_makes_the_same_one_again
         ],
         objective={"recovered_by": "in_job", "recovery_time": "15s"},
     )
-    ended = place.run(scenario, timeout=400)
+    ended = place.run_until_decided(scenario, timeout=400)
     run_dir, verdict = Path(ended.runs[-1]["run_dir"]), ended.verdict
     assert (ended.status, verdict["outcome"]) == (0, "passed"), verdict["sentence"]
 
