@@ -25,6 +25,15 @@ _VERSIONED = ("torch", "nvidia-resiliency-ext", "numpy")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "ATEN_CPU_CAPABILITY")
 
 
+def wanted(plan: Plan) -> bool:
+    """Whether `state_exact` is asked, the one check that compares with fault-free runs."""
+    objective = plan.objective
+    if "state_exact" in objective.added:
+        return True
+    asked = plan.job.run is not None or objective.state_close is not None
+    return asked and "state_exact" not in objective.dropped
+
+
 def control_plan(plan: Plan) -> Plan:
     """The same job without faults, held to nothing but to end by itself."""
     return Plan(

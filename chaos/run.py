@@ -198,7 +198,7 @@ class Campaign:
 
     def _control_pair(self, scenario: Scenario, plan: Plan, number: int, total: int) -> list[ControlRun]:
         """Two fault-free runs of the same job: found, or made now."""
-        if "state_exact" in plan.objective.dropped:
+        if not controls.wanted(plan):
             return []
         place = controls.folder(self._out, plan, self._job_root)
         witnesses = [conclude.control_witness(path) for path in controls.run_dirs(place)]
