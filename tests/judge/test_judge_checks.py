@@ -281,6 +281,7 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
     ("job_finished", "unknown", lambda: dies_at_start(), plan(), "before any fault had fired"),
     ("job_finished", "fail", lambda: dies_at_start(), plan_of_control(), "ended early: status 1, no such module"),
     ("job_finished", "fail", lambda: never_back(watched_s=30), plan(), "hung: no step in the last 30"),
+    ("job_finished", "unknown", lambda: never_back(watched_s=3), plan(), "stopped by us: limits.timeout"),
     ("job_finished", "unknown", lambda: without(killed(), "job_finished"), plan(), "was not seen"),
     ("job_finished", "unknown", lambda: Story().start().end(code=None, signal=15), plan(), "from outside"),
 ]  # fmt: skip

@@ -7,8 +7,11 @@ from typing import Any
 
 from chaos.judge.case import Case, how_it_ended
 from chaos.judge.checks.framework import CONTROLLER, RANKS, CheckSpec, Finding, failed, passed, reference_job, unknown
+from chaos.judge.incident import Incident
+from chaos.judge.noise import excuse_s
 
 RESIDUE_AFTER_S = 5.0  # what is gone by then was only slow to end
+RECOVERY_MAX_S = 20.0  # where the objective names no time: what a busy machine may need
 _FROM_OUTSIDE = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP, signal.SIGQUIT})
 _KINDS_OF_RESIDUE = (
     ("processes", "process"), ("shared_memory", "shared memory"), ("ports", "port"),
@@ -45,16 +48,26 @@ def job_finished(case: Case) -> Finding:
 
 
 def _stopped(case: Case) -> Finding:
-    """We ended it. That it hung is only said where a fault had fired and nothing moved afterwards."""
+    """We ended it. That it hung is only said where it had had its time to recover from a fault, and did not."""
     asked = case.record.first("stop_requested")
     ref = asked.ref if asked else ""
     reason = asked.data.get("reason", "") if asked else ""
-    stuck = [outage for outage in case.outages if outage.holding is None]
+    stuck = [outage for outage in case.outages if outage.holding is None and _had_its_time(case, outage)]
     if stuck and not case.record.interrupted:
         last = max((step.t_ns for step in case.record.steps), default=case.record.start_ns)
         still_s = (case.record.observed_until_ns - last) / 1e9
         return failed(f"hung: no step in the last {still_s:.1f} s before it was stopped ({reason})", ref)
     return unknown(f"stopped by us: {reason}", ref)
+
+
+def _had_its_time(case: Case, outage: Incident) -> bool:
+    """Stopped sooner, whatever our reason was, it might yet have come back."""
+    if outage.clock_ns is None:
+        return False
+    watched_s = (outage.limit_ns - outage.clock_ns) / 1e9
+    return watched_s - excuse_s(case.record, outage.clock_ns, outage.limit_ns) > (
+        case.plan.objective.recovery_time_s or RECOVERY_MAX_S
+    )
 
 
 # --- no_residue
