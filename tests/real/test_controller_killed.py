@@ -7,13 +7,14 @@ order never carried out, nothing left, and a verdict from outside.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import signal
 import time
 
 import pytest
-from real_runs import IN_JOB, NO_CONTROLS, Running, all_words, command_of, events, state_of
+from real_runs import IN_JOB, NO_CONTROLS, Running, all_words, check, command_of, events, state_of
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -21,6 +22,8 @@ LASTS_S = 5
 UNDONE_WITHIN_S = LASTS_S + 2.0
 STOPPED_WITHIN_S = 10.0
 HANG_STEP, KILL_STEP = 30, 60
+# In-process restart adds a monitor for each rank that leaves its session, its parent and our mark behind.
+LAYERS = (["in_job"], ["in_process", "in_job"])
 TIMES = [pytest.param(number, marks=() if number < 2 else pytest.mark.slow) for number in range(20)]
 
 
@@ -83,7 +86,7 @@ def firings(run: Running, fault: str) -> list[str]:
 
 @pytest.mark.parametrize("time_of_20", TIMES)
 def test_a_killed_controller_leaves_nothing_and_no_order_is_carried_out(place, time_of_20):
-    run = place.start(two_faults(place))
+    run = place.start(two_faults(place, recovery=LAYERS[time_of_20 % 2]))
     stopped, watchdog, killed_s = killed_in_mid_injection(run)
     until(lambda: state_of(stopped) != "T", killed_s + UNDONE_WITHIN_S, "the rank is still stopped")
     until(lambda: not run.job(), killed_s + STOPPED_WITHIN_S, "the job still runs")
@@ -104,6 +107,34 @@ def test_the_command_ends_only_when_everything_is_undone(place):
     killed_in_mid_injection(run)
     run.finish(within_s=60)
     assert run.job() == []
+
+
+def test_a_killed_watchdog_ends_the_run_and_nothing_is_left(place):
+    """Nobody would undo it if we died too: so everything is undone now, and no new harm begins."""
+    run = place.start(two_faults(place))
+    run.wait_for(lambda event: event.kind == "fault_armed" and event.data["fault"] == "kill")
+    stopped = run.wait_for(lambda event: event.kind == "fault_fired" and event.data["fault"] == "hang").data["pid"]
+    os.kill(run.watchdog(), signal.SIGKILL)
+    ended = run.finish(within_s=60)
+    verdict = ended.verdict
+    assert (ended.status, verdict["outcome"]) == (3, "unknown"), ended.err + all_words(verdict)
+    assert "the watchdog has died" in all_words(verdict)
+    assert check(verdict, "undone")["outcome"] == "pass", all_words(verdict)
+    assert firings(run, "kill") == []
+    assert state_of(stopped) in ("", "Z")
+    assert place.left() == []
+    assert place.open_entries() == [], "the host is dirty"
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_to_its_verdict_when_the_command_that_shows_it_is_killed(place):
+    run = place.start(two_faults(place))
+    run.wait_for("steady_state_met")
+    controller = run.controller()
+    run.process.kill()
+    assert_ends(controller, 120)
+    assert json.loads((run.run_dir / "verdict.json").read_text())["run_id"] == run.run_dir.name
+    assert place.left() == []
 
 
 def test_a_kept_job_trains_past_the_armed_step_unharmed(place):
