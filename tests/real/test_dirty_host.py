@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 def test_what_a_dead_run_left_is_healed_before_the_next_one_runs(place):
     hang = place.scenario(
         "hang",
-        job=IN_JOB,
+        job={**IN_JOB, "steps": 4000},  # it must outlive the command that waits for its watchdog in vain
         faults=[{"name": "hang", "fault": "process.hang", "target": {"rank": 1}, "at": {"step": 30}}],
         objective={"recovered_by": "in_job", "recovery_time": "20s", "checks": NO_CONTROLS},
     )

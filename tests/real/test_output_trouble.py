@@ -48,6 +48,7 @@ def test_a_full_disk_ends_the_run_in_words_and_stops_the_job(place):
         assert place.left() == []
 
 
+@pytest.mark.slow
 def test_a_file_size_limit_ends_the_run_in_words_and_stops_the_job(place):
     """What a full disk is to a user without root: no file may grow beyond the first events."""
     scenario = hang(place)
