@@ -30,10 +30,15 @@ def outcome_words(verdict: Verdict) -> str:
     return words + (" (interrupted)" if verdict.interrupted else "")
 
 
+SHOWN_FROM_S = 0.01
+
+
 def seconds(value: float | None, *, bound: bool = False) -> str:
     """Seconds with their unit; "≤" before a time that is only an upper bound."""
     if value is None:
         return NOTHING
+    if 0 < value < SHOWN_FROM_S:
+        return f"<{SHOWN_FROM_S:g} s"  # happened, and faster than is shown: zero would look like never
     return ("≤ " if bound else "") + (f"{value:.2f} s" if abs(value) < 99.995 else f"{value:.1f} s")
 
 

@@ -50,6 +50,8 @@ def test_the_incident_shown_is_the_one_that_never_recovered_else_the_slowest():
     [
         (None, False, "–"),
         (0.0, False, "0.00 s"),
+        (0.0003, False, "<0.01 s"),
+        (0.01, False, "0.01 s"),
         (2.614, False, "2.61 s"),
         (0.3, True, "≤ 0.30 s"),
         (123.45, False, "123.5 s"),
