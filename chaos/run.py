@@ -158,7 +158,7 @@ class Campaign:
         now = time.monotonic()
         if self._signal_passed_at is None:
             self._signal_passed_at = now
-            runner.terminate()
+            runner.send_signal(signal.Signals[self.interrupted])
         elif now - self._signal_passed_at > RUNNER_ENDS_S:
             runner.kill()  # the watchdog undoes what it held
 

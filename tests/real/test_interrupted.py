@@ -67,7 +67,7 @@ def test_an_interrupted_run_undoes_everything_and_is_unknown(place, moment, whic
     run = place.start(hang(place))
     MOMENTS[moment](run)
     run.process.send_signal(SIGNALS[which])
-    assert_interrupted(run)
+    assert f"interrupted by {which}" in all_words(assert_interrupted(run))
     assert place.left() == []
 
 
