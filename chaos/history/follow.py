@@ -13,9 +13,12 @@ from typing import Any
 
 from chaos.model.events import HEADER, KINDS, Event
 
+# Five of six lines of a running job, and nobody who follows needs them: not worth the time that the job then lacks.
+_PASSED_OVER = (b'"kind":"phase_entered"', b'"kind":"step_returned"')
+
 
 class Follower:
-    """`poll()` gives the events since the last call, in order of their time stamps."""
+    """`poll()` gives the events since the last call, in order of their time stamps, without the phases."""
 
     def __init__(self, history_dir: Path) -> None:
         self._folder = history_dir
@@ -49,6 +52,8 @@ class Follower:
         events = []
         for line in lines:
             self._lines[name] = self._lines.get(name, 0) + 1
+            if _PASSED_OVER[0] in line or _PASSED_OVER[1] in line:
+                continue
             event = as_event(line, name, self._lines[name])
             if event is not None:
                 events.append(event)
