@@ -33,7 +33,7 @@ from chaos.scenario.load import Scenario
 from chaos.scenario.plan import compile_plan
 from chaos.scenario.show import resolved_yaml
 
-POLL_S = 0.1
+POLL_S = 0.2
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 RUNNER_ENDS_S = 60.0  # after a signal: undoing, measuring and judging take seconds; past this it is killed
 WATCHDOG_ENDS_S = 12.0  # it has everything undone within 10 s of a runner's end

@@ -13,7 +13,7 @@ from chaos.observer.launcher_log import LauncherLog
 from chaos.observer.machine_source import MachineReader, MachineSource
 from chaos.observer.process_source import ProcessSource
 
-LOG_POLL_S = 0.1
+LOG_POLL_S = 0.2
 
 
 class Observer:

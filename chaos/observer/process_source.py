@@ -12,7 +12,7 @@ from chaos.doors import Ended, ExitReader, ProcessReader
 from chaos.history.writer import Writer
 from chaos.model.identity import Life, ProcessInfo
 
-SCAN_S = 0.1  # how long a new process can stay unseen
+SCAN_S = 0.2  # how long a new process can stay unseen
 ROLE_SETTLES_S = 1.0  # a child of the launcher that has no rank by then is its helper: it was forked, and not exec'ed
 
 

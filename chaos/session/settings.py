@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PUMP_S = 0.02  # how often the history is looked at: an order is sent this late at most
+PUMP_S = 0.1  # how often the history is looked at: an order is sent this late at most, and each look costs the job
 RECOVERY_WAIT_FACTOR = 4  # past four times the objective, slow and never look alike
 RECOVERY_WAIT_MIN_S = 20.0  # and never less than a busy machine may need
 RESIDUE_AFTER_S = 5.0  # what the job still holds this long after its end, it has left behind (design, part 5)
