@@ -1,13 +1,14 @@
 """The agent's state in one rank: what it writes, which orders it holds, when it acts on them.
 
 Lives under NVRx's fire: asynchronous exceptions at any bytecode, forked monitors that inherit
-descriptors. So: no lock on the training thread, `Exception` caught and never `BaseException`, one
-`os.write` an event, no reference kept to frames, exceptions or tensors. When a write fails the agent
-goes quiet and says so, if it still can; the checks that needed it are then unknown.
+descriptors. So: no lock on the training thread, `Exception` caught and never `BaseException`, no
+reference kept to frames, exceptions or tensors. When a write fails the agent goes quiet and says so, if
+it still can; the checks that needed it are then unknown. Writing is `recorder.py`'s.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 from chaos.agent.channel import Channel
 from chaos.agent.nvrx_log import listen_to_nvrx
 from chaos.agent.obey import Orders
+from chaos.agent.recorder import SETTLE_S, Recorder
 from chaos.history.writer import Writer, life_of
 
 
@@ -25,7 +27,9 @@ class Agent:
 
     def __init__(self, writer: Writer, run: str, channel: Channel | None) -> None:
         self.pid = os.getpid()
-        self.writer: Writer | None = writer
+        self._writer = writer
+        self._recorder = Recorder(writer, self._go_quiet)
+        self.recorder: Recorder | None = self._recorder  # None: the agent is quiet
         self.run = run
         self.life = writer.life
         self.reentry = -1
@@ -37,6 +41,7 @@ class Agent:
         self.orders = Orders(self)
         self.channel = channel
         os.register_at_fork(after_in_child=self._forget_in_child)
+        atexit.register(self._close)
 
     @classmethod
     def from_environment(cls) -> Agent:
@@ -87,7 +92,9 @@ class Agent:
         if self.orders.held and self.phase:
             self.orders.reached("exit")
         self.phase, self.step = phase, step
-        self._put("phase_entered", f',"phase":"{phase}","step":{"null" if step is None else step}}}')
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.note_phase(phase, step)
         if self.orders.held:
             self.orders.reached("entry")
 
@@ -96,44 +103,42 @@ class Agent:
             self.orders.reached(name)
 
     def step_returned(self) -> None:
-        self._put("step_returned", f',"step":{"null" if self.step is None else self.step}}}')
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.note_step_returned(self.step)
 
     def step_done(self, step: int, loss: float, lr: float, grad_norm: float, samples: tuple[int, int]) -> None:
-        try:
-            tail = (
-                f',"step":{step},"loss":"{float(loss).hex()}","lr":"{float(lr).hex()}",'
-                f'"grad_norm":"{float(grad_norm).hex()}","samples":[{samples[0]},{samples[1]}]}}'
-            )
-        except Exception as error:
-            self._go_quiet(error)
-            return
-        self._put("step_done", tail)
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.note_step_done(step, loss, lr, grad_norm, samples)
         self.enter("data", step + 1)
 
     def emit(self, kind: str, fields: Mapping[str, Any]) -> None:
-        writer = self.writer
-        if writer is None:
-            return
-        try:
-            writer.write(kind, fields)
-        except Exception as error:
-            self._go_quiet(error)
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.note(kind, fields)
+
+    def settled(self) -> bool:
+        """Whether everything said so far is written. When it is not, a harm must not be done, and the agent goes quiet:
+        the line may still reach a disk that hangs, and would then tell of a harm that nobody did."""
+        recorder = self.recorder
+        if recorder is None:
+            return False
+        if recorder.settle():
+            return True
+        self.recorder = None
+        recorder.give_up(f"not written within {SETTLE_S:g} s")
+        return False
 
     def finished(self, step: int) -> None:
         self.emit("rank_finished", {"step": step})
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.settle()
         if self.channel is not None:
             self.channel.close("the rank has finished")
 
     # inside
-
-    def _put(self, kind: str, tail: str) -> None:
-        writer = self.writer
-        if writer is None:
-            return
-        try:
-            writer.write_tail(kind, tail)
-        except Exception as error:
-            self._go_quiet(error)
 
     def _begin_life(
         self, local_rank: int, world_size: int, settings: Mapping[str, Any], reported: Mapping[str, Any]
@@ -157,28 +162,33 @@ class Agent:
             self.channel.open(self)
 
     def _identify(self) -> None:
-        if self.writer is not None:
-            self.writer.identify(reentry=self.reentry, group=self.group, rank=self.rank, initial_rank=self.initial_rank)
+        if self.recorder is not None:
+            self.recorder.identify(
+                reentry=self.reentry, group=self.group, rank=self.rank, initial_rank=self.initial_rank
+            )
 
-    def _go_quiet(self, error: Exception) -> None:
-        writer, self.writer = self.writer, None
+    def _go_quiet(self, reason: str) -> None:
+        """On the recorder's thread, which ends: the last word."""
+        self.recorder = None
         self.orders.drop_all("the agent cannot write its history")
-        if writer is None:
-            return
         try:
-            writer.write("source_blind", {"source": "rank", "reason": f"cannot write events: {error}"})
+            self._writer.write("source_blind", {"source": "rank", "reason": f"cannot write events: {reason}"})
         except Exception:
-            complain(f"agent of rank {self.rank} went quiet: {error}")
+            complain(f"agent of rank {self.rank} went quiet: {reason}")
         try:
-            writer.close()
+            self._writer.close()
         except OSError:
             pass  # the descriptor was taken from under us
 
+    def _close(self) -> None:
+        """At the end of the process: what was noted is written, also the last word of one that just went quiet."""
+        if self.pid == os.getpid():
+            self._recorder.close()
+
     def _forget_in_child(self) -> None:
         """A forked child is a new, silent life: it must not hold our file or our channel."""
-        writer, self.writer = self.writer, None
-        if writer is not None:
-            writer.close()
+        self.recorder = None
+        self._recorder.forget()
         if self.channel is not None:
             self.channel.forget()
         self.orders.forget()

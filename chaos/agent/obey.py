@@ -116,7 +116,7 @@ class Orders:
         if time.monotonic_ns() >= self._lease_until_ns:
             self._disarm(order, "the lease had run out")
             return
-        if agent.writer is None:
+        if agent.recorder is None:
             return  # what cannot be recorded must not be done
         self._fired.add(order.order_id)
         if order.order_id in self._void:

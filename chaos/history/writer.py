@@ -1,6 +1,6 @@
 """Appends events to this process's own history file. Standard library only: ranks import it.
 
-One file a process, one line an event, one `os.write` a line: what was written before a SIGKILL is
+One file a process, one line an event, whole lines in one `os.write`: what was written before a SIGKILL is
 there, and no line of two threads is ever mixed. Reads nothing, buffers nothing, locks nothing.
 """
 
@@ -53,13 +53,13 @@ class Writer:
     `write` raises OSError when the line could not be written whole; the caller decides what then is blind.
     """
 
-    __slots__ = ("_fd", "_head", "life", "path")
+    __slots__ = ("_fd", "head", "life", "path")
 
     def __init__(self, folder: str, role: str) -> None:
         self.life = this_life()
         self.path = os.path.join(folder, file_name(role, self.life))
         self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._head = ""
+        self.head = ""
         self.identify()
 
     def identify(
@@ -71,16 +71,17 @@ class Writer:
         initial_rank: int | None = None,
     ) -> None:
         """Sets the header fields of the lines to come. Built once here, so that an event costs no more than a join."""
-        self._head = _head(self.life, reentry, group, rank, initial_rank)
+        self.head = _head(self.life, reentry, group, rank, initial_rank)
 
     def write(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
         """Writes one event about this process."""
-        tail = "," + _dumps(fields)[1:] if fields else "}"
-        self.write_tail(kind, tail)
+        now_ns, wall_s = time.monotonic_ns(), time.time()
+        self.put(f'{{"t_ns":{now_ns},"wall_s":{wall_s:.6f}{self.head}"kind":"{kind}"{self.tail(fields)}\n')
 
-    def write_tail(self, kind: str, tail: str) -> None:
-        """As `write`, with the own fields as ready JSON text `,"step":3}`: for the few events of every step."""
-        self._put(f'{{"t_ns":{time.monotonic_ns()},"wall_s":{time.time():.6f}{self._head}"kind":"{kind}"{tail}\n')
+    @staticmethod
+    def tail(fields: Mapping[str, Any] | None) -> str:
+        """An event's own fields as the end of its line: `,"step":3}`."""
+        return "," + _dumps(fields)[1:] if fields else "}"
 
     def write_about(
         self,
@@ -100,18 +101,19 @@ class Writer:
             raise ValueError(f"{kind}: {', '.join(HEADER_FIELDS.intersection(fields))} belong to the header")
         stamp_ns = time.monotonic_ns() if t_ns is None else t_ns
         stamp_s = time.time() if wall_s is None else wall_s
-        tail = "," + _dumps(fields)[1:] if fields else "}"
         head = _head(life, None, group, rank, rank)
-        self._put(f'{{"t_ns":{stamp_ns},"wall_s":{stamp_s:.6f}{head}"kind":"{kind}"{tail}\n')
+        self.put(f'{{"t_ns":{stamp_ns},"wall_s":{stamp_s:.6f}{head}"kind":"{kind}"{self.tail(fields)}\n')
 
     def close(self) -> None:
         """Closes the file; also what a forked child does with the descriptor it inherited."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        # Taken first: a fork while another thread closes must not leave the child a number to close a second time.
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
-    def _put(self, line: str) -> None:
-        raw = line.encode("ascii")
+    def put(self, lines: str) -> None:
+        """Writes whole lines, in one `os.write`."""
+        raw = lines.encode("ascii")
         if os.write(self._fd, raw) != len(raw):
             raise OSError(f"{self.path}: a line was cut: is the disk full?")
 

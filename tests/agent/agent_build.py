@@ -11,10 +11,25 @@ import sys
 from chaos.model.orders import Order, Trigger
 
 SETTINGS = {"heartbeat_s": 3.0}
+LIVE = []  # the agents that this process has made in the test at hand
 
 
 def lines_of(folder):
-    """Every event under a run directory, file by file, in the order of its lines."""
+    """Every event under a run directory, file by file, in the order of its lines. Waits for what was said before."""
+    for agent in LIVE:
+        await_written(agent)
+    return lines_now(folder)
+
+
+def await_written(agent):
+    """Until all that the agent has noted is in its file; or, when it went quiet, until it has said its last word."""
+    if not agent._recorder.settle():
+        agent._recorder._thread.join(20)
+        assert not agent._recorder._thread.is_alive()
+
+
+def lines_now(folder):
+    """As `lines_of`, but of what is there at this moment."""
     found = []
     for path in sorted((folder / "history").glob("*.jsonl")):
         found += [json.loads(line) for line in path.read_bytes().splitlines()]

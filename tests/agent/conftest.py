@@ -4,7 +4,7 @@ import logging
 import os
 
 import pytest
-from agent_build import Clock, FakeInjector, enter_rank
+from agent_build import LIVE, Clock, FakeInjector, enter_rank
 
 import chaos.agent
 from chaos.agent.core import Agent
@@ -19,12 +19,13 @@ def run_dir(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("NVRX_CHAOS_DIR", str(tmp_path))
     monkeypatch.setenv("NVRX_CHAOS_RUN", "run-7")
+    monkeypatch.setattr(Agent, "__init__", _kept(Agent.__init__))
     monkeypatch.setattr(chaos.agent, "_agent", None)
     monkeypatch.setattr(chaos.agent, "_blind_pid", -1)
     before = {name: (list(logging.getLogger(name).handlers), logging.getLogger(name).level) for name in LOGGERS}
     yield tmp_path
-    if chaos.agent._agent is not None:
-        put_away(chaos.agent._agent)
+    while LIVE:
+        put_away(LIVE.pop())
     for name, (handlers, level) in before.items():
         logging.getLogger(name).handlers[:] = handlers
         logging.getLogger(name).setLevel(level)
@@ -35,8 +36,7 @@ def rank(run_dir):
     """A rank that has entered its training function, without a control channel."""
     agent = Agent.from_environment()
     enter_rank(agent)
-    yield agent
-    put_away(agent)
+    return agent
 
 
 @pytest.fixture
@@ -53,6 +53,14 @@ def injector(tmp_path):
 
 def put_away(agent):
     """Taken from the agent first: the thread of its channel may still have a last word."""
-    writer, agent.writer = agent.writer, None
-    if writer is not None:
-        writer.close()
+    agent.recorder = None
+    agent._recorder.close()
+    agent._writer.close()
+
+
+def _kept(init):
+    def noted_init(self, *args):
+        init(self, *args)
+        LIVE.append(self)
+
+    return noted_init

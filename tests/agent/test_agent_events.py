@@ -106,7 +106,7 @@ def test_a_whole_number_for_a_loss_is_no_error(rank, run_dir):
 
 def test_a_loss_that_is_no_number_makes_the_rank_blind_and_does_not_reach_the_job(rank, run_dir):
     rank.step_done(1, "nothing", 1.0, 1.0, (0, 1))
-    assert kinds_of(run_dir)[-1] == "source_blind" and rank.writer is None
+    assert kinds_of(run_dir)[-1] == "source_blind" and rank.recorder is None
     rank.enter("data", 2)
     assert kinds_of(run_dir)[-1] == "source_blind"
 
@@ -135,4 +135,3 @@ def test_a_second_process_gets_a_file_of_its_own(run_dir):
     names = [path.name for path in (run_dir / "history").iterdir()]
     pid, ticks = this_life().rsplit("-", 2)[1:]
     assert names == [f"rank-{pid}-{ticks}.jsonl"]
-    one.writer.close()

@@ -11,9 +11,9 @@ from agent_build import events, kinds_of, lines_of, order, run_rank
 
 ALLOWED = {
     "chaos", "chaos.agent", "chaos.agent.channel", "chaos.agent.core", "chaos.agent.nvrx_log", "chaos.agent.obey",
-    "chaos.agent.verbs", "chaos.agent.verbs.fired", "chaos.agent.verbs.notify", "chaos.agent.verbs.raise_error",
-    "chaos.agent.verbs.signal_self", "chaos.history", "chaos.history.writer", "chaos.model", "chaos.model.events",
-    "chaos.model.orders", "chaos.triggers",
+    "chaos.agent.recorder", "chaos.agent.verbs", "chaos.agent.verbs.fired", "chaos.agent.verbs.notify",
+    "chaos.agent.verbs.raise_error", "chaos.agent.verbs.signal_self", "chaos.history", "chaos.history.writer",
+    "chaos.model", "chaos.model.events", "chaos.model.orders", "chaos.triggers",
 }  # fmt: skip
 
 
@@ -36,18 +36,21 @@ if child == 0:
     agent.step_done(3, loss=1.0, lr=1.0, grad_norm=1.0, samples=(0, 1))
     agent.emit("checkpoint_began", step=3, path="x")
     agent.finished(3)
-    open(os.environ["SEEN"], "w").write(json.dumps([fd for fd in held if "history" in fd or "socket" in fd]))
-    os._exit(0)
+    tasks = len(os.listdir("/proc/self/task")), threading.active_count()
+    seen = [fd for fd in held if "history" in fd or "socket" in fd], tasks, rank.settled()
+    open(os.environ["SEEN"], "w").write(json.dumps(seen))
+    END
 _, status = os.waitpid(child, 0)
 agent.emit("checkpoint_pruned", step=status, path="the parent goes on")
 """
 
 
-def test_a_forked_child_is_silent_and_holds_neither_our_file_nor_our_channel(run_dir, injector):
+@pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)"])
+def test_a_forked_child_is_silent_without_our_thread_our_file_or_our_channel(run_dir, injector, end):
     seen = run_dir / "seen.json"
-    ran = run_rank(run_dir, FORKED, NVRX_CHAOS_SOCKET=injector.path, SEEN=str(seen))
+    ran = run_rank(run_dir, FORKED.replace("END", end), NVRX_CHAOS_SOCKET=injector.path, SEEN=str(seen))
     assert ran.returncode == 0, ran.stderr
-    assert json.loads(seen.read_text()) == []
+    assert json.loads(seen.read_text()) == [[], [1, 1], False]
     assert kinds_of(run_dir) == ["rank_started", "settings_seen", "phase_entered", "checkpoint_pruned"]
     assert lines_of(run_dir)[-1]["step"] == 0
     assert injector.greet()["say"] == "hello" and injector.hear() is None  # the child said no goodbye
@@ -58,7 +61,7 @@ def test_a_forked_child_that_trains_is_a_life_of_its_own(run_dir):
 child = os.fork()
 if child == 0:
     agent.entered(rank=0, initial_rank=0, local_rank=0, world_size=2, settings={}, reported_restart={})
-    os._exit(0)
+    sys.exit(0)
 os.waitpid(child, 0)
 """
     assert run_rank(run_dir, script).returncode == 0
@@ -83,6 +86,7 @@ def bombard():
             time.sleep(0.00005)
     stop.set()
 
+sys.setswitchinterval(1e-5)  # so that exceptions fall anywhere, not only where the training thread waits
 attacker = threading.Thread(target=bombard)
 step = 0
 started = False
@@ -96,9 +100,11 @@ while not stop.is_set():
             agent.enter("forward", step)
             agent.enter("backward", step)
             agent.step_done(step, loss=1.0 / step, lr=0.1, grad_norm=1.0, samples=(step, step + 1))
+            if step % 20 == 0:
+                assert rank.settled()
     except Restart:
         arrived[0] += 1
-assert agent._agent.writer is not None, "the agent went quiet"
+assert agent._agent.recorder is not None, "the agent went quiet"
 print(arrived[0], step)
 """
 
@@ -137,14 +143,16 @@ def test_after_exceptions_an_order_that_was_begun_does_not_fire_later(rank, run_
 
 QUIET = """
 rank.orders.take(order("signal_self", signal="KILL"))
-fd = rank.writer._fd
+assert rank.settled()
+fd = rank._writer._fd
 full = os.open("/dev/full", os.O_WRONLY)
 {harm}
 for step in range(1, 6):
     agent.enter("forward", step)
     agent.step_done(step, loss=1.0, lr=1.0, grad_norm=1.0, samples=(0, 1))
 agent.finished(5)
-print("trained on", rank.writer, rank.orders.held)
+rank._recorder.close()
+print("trained on", rank.recorder, rank.orders.held)
 """
 
 

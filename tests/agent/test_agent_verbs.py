@@ -2,50 +2,117 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 
 import pytest
-from agent_build import enter_rank, events, order, run_rank
+from agent_build import enter_rank, events, kinds_of, lines_now, order, run_rank
 
 import chaos.agent
 from chaos.agent.verbs.notify import notify
+from chaos.history.writer import Writer
 from chaos.model.orders import NOTIFY_WAIT_S
 
 
 @pytest.mark.parametrize("name", ["KILL", "TERM", "SEGV"])
 def test_a_signal_ends_the_rank_and_its_record_was_there_before(run_dir, name):
-    ended = run_rank(
-        run_dir, f"rank.orders.take(order('signal_self', signal={name!r}))\nagent.enter('forward', 3)\ntime.sleep(30)\n"
-    )
+    script = f"rank.orders.take(order('signal_self', signal={name!r}))\n"
+    script += "agent.step_done(2, loss=1.0, lr=1.0, grad_norm=1.0, samples=(0, 1))\n"
+    ended = run_rank(run_dir, script + "agent.enter('forward', 3)\ntime.sleep(30)\n")
     assert ended.returncode == -signal.Signals[f"SIG{name}"]
     (fired,) = events(run_dir, "fault_fired")
     assert fired["verb"] == "signal_self" and (fired["step"], fired["phase"]) == (3, "forward")
+    before = ["rank_started", "settings_seen", "phase_entered", "step_done", "phase_entered", "phase_entered"]
+    assert kinds_of(run_dir) == [*before, "fault_fired"]
 
 
-@pytest.mark.parametrize("verb, args", [("signal_self", {"signal": "KILL"}), ("raise_error", {"type": "RuntimeError"})])
-def test_what_cannot_be_recorded_is_not_done(rank, monkeypatch, verb, args):
-    killed = []
-    monkeypatch.setattr("os.kill", lambda *call: killed.append(call))
+VERBS = [("signal_self", {"signal": "KILL"}), ("raise_error", {"type": "RuntimeError"}), ("notify", {})]
+
+
+@pytest.fixture
+def harm(rank, monkeypatch):
+    """What was done or asked for: signals sent, and what the injector was told. An exception shows by itself."""
+    done = []
+    monkeypatch.setattr("os.kill", lambda *call: done.append(call))
+    rank.channel = Waiting()
+    rank.channel.said = done
+    return done
+
+
+def close_file(rank):
+    rank._writer.close()
+
+
+def fill_disk(rank):
+    with open("/dev/full", "wb") as full:
+        os.dup2(full.fileno(), rank._writer._fd)
+
+
+@pytest.mark.parametrize("breaks", [close_file, fill_disk])
+@pytest.mark.parametrize("verb, args", VERBS)
+def test_what_cannot_be_recorded_is_not_done(rank, harm, verb, args, breaks):
     rank.orders.take(order(rank, verb=verb, args=args, step=3, phase="forward"))
-    rank.writer.close()
+    assert rank.settled()
+    breaks(rank)
     rank.enter("forward", 3)
-    assert killed == [] and rank.writer is None
+    assert harm == [] and rank.recorder is None
 
 
-def test_the_record_is_written_even_when_it_is_the_first_line_that_fails(rank, run_dir, monkeypatch):
-    """The disk fills up between the phase and the record: still no harm."""
-    write = rank.writer.write
+@pytest.mark.parametrize("verb, args", VERBS)
+def test_the_disk_that_fails_at_the_last_line_before_a_harm_keeps_it_from_being_done(
+    rank, run_dir, harm, monkeypatch, verb, args
+):
+    """The disk fills up between what came before and the last line."""
+    rank.orders.take(order(rank, verb=verb, args=args, step=3, phase="forward"))
+    put, last = Writer.put, '"forward"' if verb == "notify" else '"fault_fired"'
 
-    def full(kind, fields=None):
-        if kind == "fault_fired":
+    def full(self, lines):
+        if last in lines:
             raise OSError(28, "No space left on device")
-        write(kind, fields)
+        put(self, lines)
 
-    monkeypatch.setattr("chaos.history.writer.Writer.write", lambda self, kind, fields=None: full(kind, fields))
-    rank.orders.take(order(rank, step=3, phase="forward"))
+    monkeypatch.setattr(Writer, "put", full)
     rank.enter("forward", 3)
-    assert events(run_dir, "fault_fired") == [] and rank.writer is None
+    assert harm == [] and rank.recorder is None
+    assert events(run_dir, "fault_fired") == [] and "No space left" in events(run_dir, "source_blind")[0]["reason"]
+
+
+@pytest.mark.parametrize("verb, args", VERBS)
+def test_a_disk_that_hangs_keeps_the_harm_from_being_done_and_leaves_the_rank_blind(
+    rank, run_dir, harm, monkeypatch, verb, args
+):
+    """The record reaches the disk after all, when the rank has gone on without the harm: nobody may trust it."""
+    assert rank.settled()
+    goes_on, put = threading.Event(), Writer.put
+    monkeypatch.setattr(Writer, "put", lambda self, lines: (goes_on.wait(20), put(self, lines)))
+    monkeypatch.setattr("chaos.agent.recorder.SETTLE_S", 0.05)
+    rank.orders.take(order(rank, verb=verb, args=args, step=3, phase="forward"))
+    rank.enter("forward", 3)
+    rank.enter("backward", 3)
+    assert harm == [] and rank.recorder is None
+    goes_on.set()
+    (blind,) = events(run_dir, "source_blind")
+    assert blind["source"] == "rank" and "not written within" in blind["reason"]
+    assert [line["phase"] for line in events(run_dir, "phase_entered")] == ["init", "forward"]
+
+
+def test_an_exception_is_raised_only_when_its_record_is_in_the_file(rank, run_dir):
+    rank.orders.take(order(rank, step=3, phase="forward"))
+    with pytest.raises(RuntimeError):
+        rank.enter("forward", 3)
+    assert [line["kind"] for line in lines_now(run_dir)][-2:] == ["phase_entered", "fault_fired"]
+
+
+def test_the_injector_hears_of_a_point_only_when_what_led_there_is_in_the_file(rank, run_dir):
+    class Looking(Waiting):
+        def reached(self, order, **where):
+            self.said = lines_now(run_dir)
+
+    rank.channel = Looking(answer_at=1)
+    rank.orders.take(order(rank, verb="notify", args={}, step=3, phase="forward"))
+    rank.enter("forward", 3)
+    assert (rank.channel.said[-1]["kind"], rank.channel.said[-1]["phase"]) == ("phase_entered", "forward")
 
 
 class Waiting:

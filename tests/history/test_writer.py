@@ -65,7 +65,7 @@ def test_each_line_has_the_header_in_order_and_then_its_own_fields(writer):
     writer.identify(reentry=2, group="g", rank=3, initial_rank=5)
     writer.write("checkpoint_began", {"step": 40, "path": "checkpoints/40"})
     writer.write("abort_began")
-    writer.write_tail("phase_entered", ',"phase":"forward","step":41}')
+    writer.write("phase_entered", {"phase": "forward", "step": 41})
     one, two, three = lines(writer)
     assert tuple(one) == (*HEADER, "step", "path") and tuple(two) == HEADER
     assert [one[name] for name in HEADER[2:7]] == [writer.life, 2, "g", 3, 5]
@@ -112,6 +112,26 @@ def test_each_event_is_one_write(writer, monkeypatch):
     monkeypatch.setattr(module.os, "write", lambda fd, raw: calls.append(raw) or len(raw))
     writer.write("digest_taken", {"shards": "x" * 100_000})
     assert len(calls) == 1 and calls[0].endswith(b"\n")
+
+
+def test_several_lines_are_one_write_too(writer, monkeypatch):
+    calls = []
+    monkeypatch.setattr(module.os, "write", lambda fd, raw: calls.append(raw) or len(raw))
+    writer.put('{"a":1}\n{"b":2}\n')
+    assert calls == [b'{"a":1}\n{"b":2}\n']
+
+
+@pytest.mark.parametrize("fields, tail", [(None, "}"), ({}, "}"), ({"step": 3}, ',"step":3}')])
+def test_the_tail_of_a_line_closes_it(fields, tail):
+    assert Writer.tail(fields) == tail
+
+
+def test_a_close_that_the_system_refuses_is_not_tried_again(writer):
+    """The number may be another file's by then."""
+    os.close(writer._fd)
+    with pytest.raises(OSError):
+        writer.close()
+    writer.close()
 
 
 def test_a_line_that_was_cut_is_an_error(writer, monkeypatch):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def record_fired(agent: Agent, order: Order, point: str) -> bool:
-    """Writes `fault_fired`; False when it could not be written, and then nothing may be done."""
+    """Writes `fault_fired` and waits until it is written; False when it is not, and then nothing may be done."""
     agent.emit(
         "fault_fired",
         {
@@ -23,4 +23,4 @@ def record_fired(agent: Agent, order: Order, point: str) -> bool:
             "pid": agent.pid,
         },
     )
-    return agent.writer is not None
+    return agent.settled()

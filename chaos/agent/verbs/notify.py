@@ -21,6 +21,9 @@ def notify(agent: Agent, order: Order, point: str) -> None:
     channel = agent.channel
     if channel is None:
         return
+    # What led here must be on disk before the injector may stop or kill this process.
+    if not agent.settled():
+        return
     channel.reached(order, step=agent.step, phase=agent.phase, point=point)
     deadline = time.monotonic() + NOTIFY_WAIT_S
     while time.monotonic() < deadline:
