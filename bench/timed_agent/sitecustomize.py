@@ -15,26 +15,26 @@ from importlib.abc import Loader, MetaPathFinder
 from typing import Any
 
 TIMED = ("enter", "point", "step_returned", "step_done", "emit")
-_sums: list[int] = []
-_current = 0
-_depth = 0
+_sums: list[int] = []  # one for each step
+_now = [0, 0]  # time of the step so far; whether a timed call is running
 
 
 def _timed(original: Callable[..., Any], closes_step: bool) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        global _current, _depth
-        _depth += 1
-        time.perf_counter_ns()  # fetches the clock's own code into the caches: that is not the agent's time
-        began = time.perf_counter_ns()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _depth -= 1
-            if _depth == 0:
-                _current += time.perf_counter_ns() - began
-                if closes_step:
-                    _sums.append(_current)
-                    _current = 0
+    clock, now, sums = time.perf_counter_ns, _now, _sums
+
+    def call(*args: Any) -> Any:
+        if now[1]:
+            return original(*args)
+        now[1] = 1
+        clock()  # fetches the clock's own code into the caches: that is not the agent's time
+        began = clock()
+        result = original(*args)
+        now[0] += clock() - began
+        now[1] = 0
+        if closes_step:
+            sums.append(now[0])
+            now[0] = 0
+        return result
 
     return call
 
