@@ -1,7 +1,7 @@
 """The closed vocabulary of events, and the record a reader gets for one line of history.
 
 Plain dataclasses and the standard library only: ranks import this file.
-One event is one JSON object on one line, written by one `os.write`; a file has one writer, so
+One event is one JSON object on one line, whole lines in one `os.write`; a file has one writer, so
 `FILE:LINE` names the event. Header fields of every line: `t_ns` (CLOCK_MONOTONIC, nanoseconds),
 `wall_s` (seconds), `life`, `reentry`, `group`, `rank`, `initial_rank`, `kind`.
 `life` is the life that the event is about: in a rank's own file that is the writer; in the
