@@ -28,7 +28,14 @@ from chaos.model.verdict import Verdict
 from chaos.observer.observer import Observer
 from chaos.session.ending import Ending
 from chaos.session.lives import LivesSeen
-from chaos.session.settings import EXIT_GRACE_S, PUMP_S, RECOVERY_WAIT_FACTOR, RECOVERY_WAIT_MIN_S
+from chaos.session.settings import (
+    DRAIN_LOOK_S,
+    DRAIN_LOOKS,
+    EXIT_GRACE_S,
+    PUMP_S,
+    RECOVERY_WAIT_FACTOR,
+    RECOVERY_WAIT_MIN_S,
+)
 from chaos.system.exit_status import ExitWatcher
 from chaos.system.machine import Machine
 from chaos.system.processes import PidfdKiller, ProcessTable
@@ -288,22 +295,22 @@ class Session:
             ranks=self._ranks,
             table=self._table,
         )
+        ended_by_itself = self._job_ended and not self.interrupted
+        if not ended_by_itself:
+            # First of all: once we take a fault back, what the job does is no answer to that fault any more.
+            ending.attempt(self._say_stopped)
         if self._wait_ran_out:
             ending.keep_stacks(self._ended_because)
         ending.undo_faults()
-        if self._job.pid is None:
-            ending.attempt(self._say_stopped)
-        else:
+        if self._job.pid is not None:
             ending.attempt(self._drain)
-            if self._job_ended and not self.interrupted:
+            if ended_by_itself:
                 ending.measure_residue(self._shared_memory_before)
-            else:
-                ending.attempt(self._say_stopped)
             ending.stop_job(self._job_entry)
             ending.attempt(self._note_job_stopped)
             ending.attempt(self._drain)
         ending.settle()
-        ending.write_down(self._lives.for_manifest(self.run_dir))
+        ending.write_down(self._lives.for_manifest(self.run_dir, stopped_by_us=not ended_by_itself))
         self.left_open = ending.left_open
         for error in ending.errors:
             self.note(error)
@@ -321,9 +328,9 @@ class Session:
 
     def _drain(self) -> None:
         """Takes in what was written since the last look, so that the injector knows how its last shots ended."""
-        for _ in range(4):
+        for _ in range(DRAIN_LOOKS):
             self._take_in()
-            time.sleep(PUMP_S)
+            time.sleep(DRAIN_LOOK_S)
 
     def _take_in(self) -> None:
         """What the history says since the last look, to whoever needs it; then what is due."""
