@@ -1,28 +1,18 @@
 """How much harm of ours may be there at one time. Pure.
 
-Counts what *we* hold down, not what the job loses in answer.
+Counts what *we* hold down or have armed, not what the job loses in answer.
 """
 
 from __future__ import annotations
 
-from chaos.errors import Refused
+from collections.abc import Set
+
 from chaos.model.plan import LimitsPlan
 
 
-def require(limits: LimitsPlan, *, held_down: int, armed: int = 0, fired: int = 0) -> None:
-    """Raises Refused when one more fault would go beyond the limits.
-
-    `held_down`: ranks that we hold stopped or have just ended; `armed`: orders out that may still fire;
-    `fired`: faults fired in this run so far.
-    """
-    if held_down + armed + 1 > limits.ranks_down:
-        raise Refused(
-            f"one more fault would touch {held_down + armed + 1} rank(s) at one time "
-            f"({held_down} held down, {armed} armed); limits.ranks_down allows {limits.ranks_down}",
-            remedy="raise limits.ranks_down, or put the faults further apart",
-        )
-    if limits.faults is not None and fired + armed + 1 > limits.faults:
-        raise Refused(
-            f"one more fault would be number {fired + armed + 1} of this run; limits.faults allows {limits.faults}",
-            remedy="raise limits.faults",
-        )
+def allows(limits: LimitsPlan, *, rank: int, down: Set[int], begun: int) -> bool:
+    """Whether one more fault may begin at `rank` now. `down`: ranks that we hold stopped, or whose order is out and may
+    still fire; `begun`: faults of this run that are armed or have fired."""
+    if len({*down, rank}) > limits.ranks_down:
+        return False
+    return limits.faults is None or begun < limits.faults

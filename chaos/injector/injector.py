@@ -17,6 +17,7 @@ from chaos.doors import ProcessKiller, ProcessReader, Ranks
 from chaos.errors import ChaosError, NotUndone, TargetGone
 from chaos.faults.base import ActsFromOutside, Confirmation, ConfirmedByLooking, Fault, FeltInRank
 from chaos.faults.catalogue import BY_NAME
+from chaos.guard import limits
 from chaos.history.writer import Writer
 from chaos.injector.server import Reached
 from chaos.injector.shot import Shot
@@ -239,9 +240,8 @@ class Injector:
 
     def _limits_allow(self, shot: Shot) -> bool:
         down = {other.rank for other in self.shots if other.holds_rank_down}
-        fired = sum(other.state in ("fired", "armed") for other in self.shots)
-        most = self._plan.limits.faults
-        return len(down | {shot.rank}) <= self._plan.limits.ranks_down and (most is None or fired < most)
+        begun = sum(other.state in ("fired", "armed") for other in self.shots)
+        return limits.allows(self._plan.limits, rank=shot.rank, down=down, begun=begun)
 
     def _life_of(self, rank: int) -> Life | None:
         for life_id, initial_rank in self._ranks.connected_lives().items():
