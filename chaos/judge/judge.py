@@ -37,7 +37,7 @@ def judge(
     groups = tuple(Blind(source="group", reason=problem) for problem in case.lineage.problems)
     unseen += groups
     checks = tuple(ask(spec, case, unseen) for spec in REGISTRY)
-    outcome = _outcome(checks, unseen, interrupted=record.interrupted)
+    outcome = _outcome(checks, unseen, cut_short=record.interrupted or record.stop_ns is not None)
     incidents = tuple(_incident(case, *pair) for pair in zip(case.incidents, case.parts, strict=True))
     simulated = any(fault.fidelity == "simulated" for fault in plan.faults)
     undone = next((check for check in checks if check.name == "undone"), None)
@@ -65,10 +65,10 @@ def judge(
     return verdict, draw(case)
 
 
-def _outcome(checks: Sequence[Check], blind: Sequence[Blind], *, interrupted: bool) -> str:
-    """The worst of what was asked; with anything blind, or cut short, it is never a pass."""
+def _outcome(checks: Sequence[Check], blind: Sequence[Blind], *, cut_short: bool) -> str:
+    """The worst of what was asked; with anything blind, or stopped by us before its end, it is never a pass."""
     found = [_OUTCOME_OF_CHECK[check.outcome] for check in checks if check.outcome != "not_asked"]
-    if blind or interrupted:
+    if blind or cut_short:
         found.append(Outcome.UNKNOWN)
     return _WORD_OF_RUN[worst(found)]
 

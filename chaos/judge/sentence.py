@@ -32,7 +32,8 @@ def sentence(
     if not reasons and blind:
         reasons = [f"a source of evidence was blind: {blind[0].reason}"]
     if not reasons:
-        reasons = ["nothing was asked"]
+        asked = any(check.outcome != "not_asked" for check in checks)
+        reasons = ["we stopped the run before the job's end" if asked else "nothing was asked"]
     more = f"; and {len(reasons) - _REASONS_MAX} more" if len(reasons) > _REASONS_MAX else ""
     return f"{head}{outcome}: {'; '.join(reasons[:_REASONS_MAX])}{more}."
 

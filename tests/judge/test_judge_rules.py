@@ -201,6 +201,15 @@ def cut_short(story: Story, at: float, *, interrupted: bool = True) -> Story:
     return story.end(code=None, signal=15)
 
 
+def test_a_run_that_we_stopped_is_never_passed_whatever_was_dropped():
+    base = plan()
+    held_to = msgspec.structs.replace(base.objective, dropped=("job_finished", "no_residue", "data_exactly_once"))
+    stopped = cut_short(killed(), 4.6, interrupted=False)
+    verdict = verdict_of(stopped, msgspec.structs.replace(base, objective=held_to))
+    assert {check.outcome for check in verdict.checks} == {"pass", "not_asked"}
+    assert verdict.outcome == "unknown" and "we stopped the run" in verdict.sentence
+
+
 def test_an_interrupted_run_is_unknown_and_its_sentence_begins_with_it():
     verdict = verdict_of(cut_short(killed(), 2.2))
     assert verdict.interrupted and verdict.outcome == "unknown"
