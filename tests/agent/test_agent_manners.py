@@ -76,11 +76,14 @@ class Restart(BaseException):
     pass
 
 arrived, sent, stop = [0], 300, threading.Event()
+inside = [False]  # the training thread is where it catches the exception
 training = threading.get_ident()
 
 def bombard():
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
     for number in range(1, sent + 1):
+        while not inside[0]:
+            time.sleep(0.00005)
         raise_in(ctypes.c_ulong(training), ctypes.py_object(Restart))
         while arrived[0] < number:     # the next one only when this one has arrived
             time.sleep(0.00005)
@@ -96,6 +99,7 @@ while not stop.is_set():
             started = True
             attacker.start()
         while not stop.is_set():
+            inside[0] = True
             step += 1
             agent.enter("forward", step)
             agent.enter("backward", step)
@@ -103,6 +107,7 @@ while not stop.is_set():
             if step % 20 == 0:
                 assert rank.settled()
     except Restart:
+        inside[0] = False
         arrived[0] += 1
 assert agent._agent.recorder is not None, "the agent went quiet"
 print(arrived[0], step)
