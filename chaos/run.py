@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -33,7 +34,7 @@ from chaos.scenario.load import Scenario
 from chaos.scenario.plan import compile_plan
 from chaos.scenario.show import resolved_yaml
 
-POLL_S = 0.2
+POLL_S = 0.5  # how often the run is shown anew; its end is told by the kernel
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 RUNNER_ENDS_S = 60.0  # after a signal: undoing, measuring and judging take seconds; past this it is killed
 WATCHDOG_ENDS_S = 12.0  # it has everything undone within 10 s of a runner's end
@@ -135,12 +136,14 @@ class Campaign:
                 )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        ended = os.pidfd_open(self._runner.pid)
         try:
             while self._runner.poll() is None:
                 self._show(follower)
                 self._pass_signal_on()
-                time.sleep(POLL_S)
+                select.select([ended], [], [], POLL_S)
         finally:
+            os.close(ended)
             self._show(follower)
             status = self._runner.wait()
             self._runner = None

@@ -19,7 +19,7 @@ from typing import Any
 
 from chaos.history.writer import Writer
 
-FLUSH_S = 0.02
+FLUSH_S = 0.05  # each wake-up takes the interpreter away from the training thread
 SETTLE_S = 1.0  # a disk that takes longer for a line hangs: then nothing is done
 CLOSE_S = 2.0  # a disk that takes no line for so long at the end of the process hangs: the rest is given up
 BATCH = 500  # notes in one write at most

@@ -6,10 +6,11 @@ it reads the files again, with their manifest, when the run has ended.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from chaos.model.events import HEADER, KINDS, Event
 
@@ -63,10 +64,10 @@ class Follower:
 def as_event(line: bytes, file: str, number: int) -> Event | None:
     """One line as an event; None for anything that is not one (the reader of verdicts reports it)."""
     try:
-        raw: dict[str, Any] = json.loads(line)
+        raw: dict[str, Any] = msgspec.json.decode(line)
         if raw["kind"] not in KINDS:
             return None
         header = {name: raw.pop(name) for name in HEADER}
         return Event(**header, data=raw, file=file, line=number)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError):
         return None

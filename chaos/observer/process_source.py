@@ -12,7 +12,9 @@ from chaos.doors import Ended, ExitReader, ProcessReader
 from chaos.history.writer import Writer
 from chaos.model.identity import Life, ProcessInfo
 
-SCAN_S = 0.2  # how long a new process can stay unseen
+SCAN_S = 0.1  # how long a new process can stay unseen while processes come and go
+CALM_SCAN_S = 0.5  # and when none has for CALM_AFTER_S: each look costs the job. An end is told by the kernel at once
+CALM_AFTER_S = 10.0
 ROLE_SETTLES_S = 1.0  # a child of the launcher that has no rank by then is its helper: it was forked, and not exec'ed
 
 
@@ -38,6 +40,7 @@ class ProcessSource:
         self._foreign: set[int] = set()
         self._ended_lives: dict[int, Life] = {}  # a zombie stays in the table until its parent reaps it
         self.launcher: Life | None = None
+        self._changed_at = time.monotonic()
 
     def watch_launcher(self, pid: int) -> None:
         """The job's first process. Called right after its start, so that nothing of the job is missed."""
@@ -45,8 +48,10 @@ class ProcessSource:
         if info is not None:
             self.launcher = info.life
 
-    def step(self, timeout_s: float = SCAN_S) -> None:
-        """Waits for an end for at most `timeout_s`, then looks for newcomers."""
+    def step(self, timeout_s: float | None = None) -> None:
+        """Waits for an end for at most `timeout_s` (None: as calm as the job is), then looks for newcomers."""
+        if timeout_s is None:
+            timeout_s = CALM_SCAN_S if time.monotonic() - self._changed_at > CALM_AFTER_S else SCAN_S
         for life, ended in self._exits.poll(timeout_s).items():
             known = self._known.get(life.pid)
             if known is not None:
@@ -105,6 +110,7 @@ class ProcessSource:
         if not role:
             return
         known.info, known.role, known.rank = info, role, rank
+        self._changed_at = time.monotonic()
         self._write_appeared(known)
 
     def _role_of(self, info: ProcessInfo, age_s: float) -> tuple[str, int | None]:
@@ -135,6 +141,7 @@ class ProcessSource:
 
     def _ended(self, known: Known, ended: Ended | None) -> None:
         t_ns, wall_s = time.monotonic_ns(), time.time()
+        self._changed_at = time.monotonic()
         if not known.role:
             known.role = "other"
             self._write_appeared(known)

@@ -29,6 +29,7 @@ from chaos.observer.observer import Observer
 from chaos.session.ending import Ending
 from chaos.session.lives import LivesSeen
 from chaos.session.settings import (
+    CALM_PUMP_S,
     DRAIN_LOOK_S,
     DRAIN_LOOKS,
     EXIT_GRACE_S,
@@ -193,8 +194,14 @@ class Session:
         self._ended_because = reason
 
     def _wait_a_little(self) -> None:
-        time.sleep(PUMP_S)
+        time.sleep(CALM_PUMP_S if self._calm else PUMP_S)
         self._pump()
+
+    @property
+    def _calm(self) -> bool:
+        """Whether nothing is waited for but the job's end: then looking often would only slow the job down."""
+        nothing_due = self._steady and self._injector.is_settled and self._fault_watch is None
+        return nothing_due and not self._live.done()
 
     def _pump(self) -> None:
         self._take_in()

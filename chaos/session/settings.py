@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 PUMP_S = 0.1  # how often the history is looked at: an order is sent this late at most, and each look costs the job
-DRAIN_LOOK_S, DRAIN_LOOKS = 0.03, 3  # at the end: a rank's last notes are written 20 ms after they were made
+CALM_PUMP_S = 0.5  # while no fault is due and none is being recovered from
+DRAIN_LOOK_S, DRAIN_LOOKS = 0.04, 3  # at the end: a rank's last notes are written 50 ms after they were made
 RECOVERY_WAIT_FACTOR = 4  # past four times the objective, slow and never look alike
 RECOVERY_WAIT_MIN_S = 20.0  # and never less than a busy machine may need
 RESIDUE_AFTER_S = 5.0  # what the job still holds this long after its end, it has left behind (design, part 5)

@@ -1,4 +1,4 @@
-"""The observer's threads: they watch until told to stop, look once more, and say so when they go blind."""
+"""The observer's thread: it watches until told to stop, looks once more, and says so when it goes blind."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ def test_a_source_that_fails_says_that_it_is_blind_and_keeps_the_reason(observer
     observer.start()
     host.wait_for_a_look()
     host.fails = RuntimeError("the table broke")
-    for thread in observer._threads[:1]:
-        thread.join(10)
+    observer._thread.join(10)
     observer.stop()
     (blind,) = writer.of("source_blind")
     assert blind["source"] == "controller" and "the table broke" in blind["reason"]
