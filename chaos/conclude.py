@@ -15,7 +15,8 @@ from chaos.errors import CannotWrite, ChaosError, NothingToRun
 from chaos.files import write_atomically
 from chaos.history import reader
 from chaos.judge.control import control_of
-from chaos.judge.judge import judge
+from chaos.judge.judge import judge_record
+from chaos.judge.record import Record
 from chaos.model.control import ControlRun
 from chaos.model.plan import Plan
 from chaos.model.timeline import Timeline
@@ -51,8 +52,8 @@ def judge_run(run_dir: Path) -> tuple[Verdict, Timeline]:
     plan = read_plan(run_dir)
     history = reader.read(run_dir)
     controls, trouble = read_controls(run_dir)
-    blind = [*history.blind, *trouble]
-    return judge(plan, history.events(), blind, controls, run_id=run_dir.name)
+    record = Record(history.events(skip_routine=True))
+    return judge_record(plan, record, [*history.blind, *trouble], controls, run_id=run_dir.name)
 
 
 def control_witness(run_dir: Path) -> ControlRun:
@@ -61,7 +62,7 @@ def control_witness(run_dir: Path) -> ControlRun:
         plan = read_plan(run_dir)
         history = reader.read(run_dir)
         return control_of(
-            history.events(),
+            Record(history.events(skip_routine=True)),
             history.blind,
             run_id=run_dir.name,
             path=str(run_dir),

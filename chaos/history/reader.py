@@ -2,39 +2,56 @@
 
 Compares every file with the manifest and looks at every line. Judges nothing: what blindness means for a check
 is decided in `judge/`. `source_blind` events are events like others and are left to the judge, too.
+
+One file is open at a time, and no more than a line of it is held: a run may have thousands of ranks.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from chaos.errors import CannotWrite, NothingToRun
 from chaos.history.manifest import NAME, SCHEMA, file_of_life, measure, source_of_file
-from chaos.model.events import HEADER, KINDS, Blind, Event
+from chaos.model.events import HEADER, KINDS, PASSED, Blind, Event, is_routine
 
 _REASONS_PER_FILE = 3  # a file of pure garbage gives three reasons and a count, not a million
 _HEADER = frozenset(HEADER)
+_LONGEST_LINE = 1 << 20  # bytes; what has no line end by then is no event
+_TIME_MAX = 1 << 62
 
 
-@dataclass(frozen=True, kw_only=True)
 class History:
     """The history of one run directory. `events()` may be called again and gives the same."""
 
-    run_dir: Path
-    files: tuple[Path, ...]
-    blind: tuple[Blind, ...]
+    def __init__(self, run_dir: Path, names: list[str], manifest: Mapping[str, Any] | None, found: list[Blind]) -> None:
+        self.run_dir = run_dir
+        self._names = names
+        # None: without a manifest no file is compared
+        self._entries = None if manifest is None else {row["name"]: row for row in manifest["files"]}
+        self._found = tuple(found)
+        self._of_files: tuple[Blind, ...] | None = None
 
-    def events(self) -> Iterator[Event]:
-        """All readable events, files merged by time; inside a file the order is by line."""
-        streams = [_timed(path) for path in self.files]
-        for _, event in heapq.merge(*streams, key=lambda timed: (timed[0], timed[1].file, timed[1].line)):
-            yield event
+    @property
+    def blind(self) -> tuple[Blind, ...]:
+        """What cannot be trusted. Looks at every line, unless `events()` has been gone through before."""
+        if self._of_files is None:
+            for _ in self.events(skip_routine=True):
+                pass
+        return self._found + (self._of_files or ())
+
+    def events(self, *, skip_routine: bool = False) -> Iterator[Event]:
+        """All readable events, file after file, each in order of its lines. `skip_routine`: without those that every
+        step has and that no verdict looks at for themselves. A `step_done` says with `passed` what came before it."""
+        of_files: list[Blind] = []
+        for name in self._names:
+            # a file that the manifest does not know: an entry of nothing, so that its comparison says so
+            entry = None if self._entries is None else self._entries.get(name, {})
+            yield from _File(self.run_dir / "history" / name, entry).read(of_files, skip_routine)
+        self._of_files = tuple(of_files)
 
 
 def read(run_dir: Path) -> History:
@@ -46,17 +63,10 @@ def read(run_dir: Path) -> History:
         names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".jsonl"))
     except OSError as error:
         raise CannotWrite(f"cannot read {folder}: {error.strerror or error}") from error
-    manifest, blind = _manifest(folder / NAME)
-    found: list[Blind] = list(blind)
-    readable = []
-    for name in names:
-        reasons, opened = _look_at(folder / name, _entry(manifest, name))
-        found += reasons
-        if opened:
-            readable.append(folder / name)
+    manifest, found = _manifest(folder / NAME)
     if manifest is not None:
         found += _missing(manifest, set(names))
-    return History(run_dir=run_dir, files=tuple(readable), blind=tuple(found))
+    return History(run_dir, names, manifest, found)
 
 
 # --- the manifest
@@ -98,13 +108,6 @@ def _well_formed(raw: Mapping[str, Any]) -> bool:
     return sound and all(isinstance(row, dict) and isinstance(row.get("life"), str) for row in lives)
 
 
-def _entry(manifest: Mapping[str, Any] | None, name: str) -> Mapping[str, Any] | None:
-    if manifest is None:
-        return None
-    # a file that the manifest does not know: an entry of nothing, so that its comparison says so
-    return next((row for row in manifest["files"] if row["name"] == name), {})
-
-
 def _missing(manifest: Mapping[str, Any], present: set[str]) -> list[Blind]:
     """Files that the manifest has and the folder has not; rank lives that never had a file."""
     found = []
@@ -130,28 +133,100 @@ def _missing(manifest: Mapping[str, Any], present: set[str]) -> list[Blind]:
 # --- one file
 
 
-def _look_at(path: Path, entry: Mapping[str, Any] | None) -> tuple[list[Blind], bool]:
-    """Why this file cannot be trusted (empty: it can), and whether it can be opened at all."""
-    life, rank, hidden = None, None, 0
-    reasons: list[str] = []
-    try:
-        for line, event in _lines(path):
-            if isinstance(event, Event):
-                life, rank = life or event.life, event.rank if rank is None else rank
-                if event.kind not in KINDS:
-                    event = f"has an event of unknown kind {event.kind!r}"
-                else:
-                    continue
-            if len(reasons) < _REASONS_PER_FILE:
-                reasons.append(f"{path.name} line {line} {event}")
-            else:
-                hidden += 1
-        reasons += _against(path, entry)
-    except OSError as error:
-        return [_blind(path.name, f"{path.name} cannot be read from line 1 on: {error.strerror or error}")], False
-    if hidden:
-        reasons.append(f"{path.name} has {hidden} more lines that cannot be read")
-    return [_blind(path.name, reason, life=life, rank=rank) for reason in reasons], True
+class _Line(msgspec.Struct, frozen=True):
+    """What is looked at in every line; a line that does not fit is no event."""
+
+    t_ns: int
+    wall_s: float
+    kind: str
+    life: str | None = None
+    reentry: int | None = None
+    group: str | None = None
+    rank: int | None = None
+    initial_rank: int | None = None
+    phase: str | None = None
+    step: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+
+
+class _File:
+    """Reads one file to its end and says what of it cannot be trusted."""
+
+    def __init__(self, path: Path, entry: Mapping[str, Any] | None) -> None:
+        self._path, self._entry = path, entry
+        self._name = path.name
+        self._reasons: list[str] = []
+        self._hidden = 0
+        self._life: str | None = None
+        self._rank: int | None = None
+        self._step: Any = None  # the step whose phases are gone through now, and which of them it has entered
+        self._passed = 0
+
+    def read(self, blind: list[Blind], skip_routine: bool) -> Iterator[Event]:
+        """The events of the file; what is wrong with it is put into `blind` at its end."""
+        try:
+            with self._path.open("rb") as stream:
+                yield from self._events(stream, skip_routine)
+            reasons = self._reasons + _against(self._path, self._entry)
+        except OSError as error:
+            reasons = [f"{self._name} cannot be read from line 1 on: {error.strerror or error}"]
+        if self._hidden:
+            reasons.append(f"{self._name} has {self._hidden} more lines that cannot be read")
+        blind += [_blind(self._name, reason, life=self._life, rank=self._rank) for reason in reasons]
+
+    def _events(self, stream: IO[bytes], skip_routine: bool) -> Iterator[Event]:
+        for number, line in enumerate(_raw_lines(stream), start=1):
+            if not line.endswith(b"\n"):
+                self._refuse(number, "is cut: it has no line end")
+                continue
+            try:
+                seen = _DECODER.decode(line)
+                routine = is_routine(seen.kind, seen.phase)
+                raw = {} if routine and skip_routine else msgspec.json.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self._refuse(number, "is not an event")
+                continue
+            if not -_TIME_MAX < seen.t_ns < _TIME_MAX:
+                self._refuse(number, "is not an event: its time is none")
+                continue
+            if seen.kind not in KINDS:
+                self._refuse(number, f"has an event of unknown kind {seen.kind[:60]!r}")
+                continue
+            self._life = self._life or seen.life
+            self._rank = seen.rank if self._rank is None else self._rank
+            if routine:
+                self._pass(seen)
+            if raw:
+                yield self._event(seen, raw, number)
+
+    def _pass(self, seen: _Line) -> None:
+        if seen.step != self._step:
+            self._step, self._passed = seen.step, 0
+        self._passed |= PASSED.get(seen.kind, 0) | PASSED.get(seen.phase or "", 0)
+
+    def _event(self, seen: _Line, raw: dict[str, Any], number: int) -> Event:
+        data = {key: value for key, value in raw.items() if key not in _HEADER}
+        if seen.kind == "step_done":
+            data["passed"] = self._passed if seen.step == self._step else 0
+            self._step = None
+        return Event(
+            t_ns=seen.t_ns, wall_s=seen.wall_s, kind=seen.kind, life=seen.life, reentry=seen.reentry,
+            group=seen.group, rank=seen.rank, initial_rank=seen.initial_rank, data=data, file=self._name, line=number,
+        )  # fmt: skip
+
+    def _refuse(self, number: int, what: str) -> None:
+        if len(self._reasons) < _REASONS_PER_FILE:
+            self._reasons.append(f"{self._name} line {number} {what}")
+        else:
+            self._hidden += 1
+
+
+def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Lines, as far as they are of a length that a line can have: a file without line ends must not fill the memory."""
+    while line := stream.readline(_LONGEST_LINE):
+        yield line
 
 
 def _against(path: Path, entry: Mapping[str, Any] | None) -> list[str]:
@@ -180,52 +255,6 @@ def _ends_whole(path: Path) -> bool:
             return True
         stream.seek(-1, 2)
         return stream.read(1) == b"\n"
-
-
-def _lines(path: Path) -> Iterator[tuple[int, Event | str]]:
-    """Line number and its event, or what is wrong with that line."""
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.endswith(b"\n"):
-                yield number, "is cut: it has no line end"
-            else:
-                yield number, _event(line, path.name, number) or "is not an event"
-
-
-def _event(line: bytes, name: str, number: int) -> Event | None:
-    try:
-        raw = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    if not isinstance(raw, dict) or not _header_is_sound(raw):
-        return None
-    return Event(
-        t_ns=raw["t_ns"], wall_s=float(raw["wall_s"]), kind=raw["kind"], life=raw.get("life"),
-        reentry=raw.get("reentry"), group=raw.get("group"), rank=raw.get("rank"), initial_rank=raw.get("initial_rank"),
-        data={key: value for key, value in raw.items() if key not in _HEADER}, file=name, line=number,
-    )  # fmt: skip
-
-
-def _header_is_sound(raw: Mapping[str, Any]) -> bool:
-    numbers = all(_is_int_or_none(raw.get(key)) for key in ("reentry", "rank", "initial_rank"))
-    words = all(raw.get(key) is None or isinstance(raw[key], str) for key in ("life", "group"))
-    times = _is_int_or_none(raw.get("t_ns", "")) and raw.get("t_ns") is not None
-    wall = isinstance(raw.get("wall_s"), int | float) and not isinstance(raw.get("wall_s"), bool)
-    return numbers and words and times and wall and isinstance(raw.get("kind"), str)
-
-
-def _is_int_or_none(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _timed(path: Path) -> Iterator[tuple[int, Event]]:
-    """Events of known kinds, each with a time that never runs back in its file: two threads of one writer may
-    take their times in one order and write in the other, and inside a file the line decides."""
-    latest = 0
-    for _, event in _lines(path):
-        if isinstance(event, Event) and event.kind in KINDS:
-            latest = max(latest, event.t_ns)
-            yield latest, event
 
 
 def _blind(name: str, reason: str, *, life: str | None = None, rank: int | None = None) -> Blind:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from chaos.judge.case import settings_seen
 from chaos.judge.detection import DIRECT
 from chaos.judge.lineage import Lineage, trace
 from chaos.judge.record import Record
+from chaos.judge.steps import told
 from chaos.judge.witness import digests_that_survive, losses_that_survive
 from chaos.model.control import ControlRun
-from chaos.model.events import Blind, Event
+from chaos.model.events import Blind
 
 _FAULTS = ("fault_armed", "fault_disarmed", "fault_fired", "fault_not_fired", "fault_confirmed", "undo_failed")
 
 
 def control_of(
-    events: Iterable[Event], blind: Sequence[Blind], *, run_id: str, path: str, world_size: int, steps: int
+    record: Record, blind: Sequence[Blind], *, run_id: str, path: str, world_size: int, steps: int
 ) -> ControlRun:
     """The witness that a run can bear; `clean` only when nothing at all happened to it."""
-    record = Record(events)
     lineage = trace(record, world_size=world_size, may_shrink=False)
     why = _unclean(record, lineage, [*blind, *record.blind], world_size=world_size, steps=steps)
     return ControlRun(
@@ -56,7 +56,7 @@ def _unfinished(record: Record, lineage: Lineage, *, world_size: int, steps: int
     missing = [step for step in range(steps) if step not in group.complete_ns]
     if missing:
         return f"step {missing[0]} was not done by all ranks"
-    if any(done.loss is None for ranks in group.steps.values() for done in ranks.values()):
+    if not told(group.steps.loss).all():
         return "its losses were not all seen"
     finished = {event.rank for event in record.of("rank_finished") if event.data["step"] == steps}
     if not finished >= set(range(world_size)):

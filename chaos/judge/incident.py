@@ -193,10 +193,9 @@ class _Finder:
         if before is None:
             return None
         if same:
-            ranks = ((step, done.t_ns) for step, by_rank in before.steps.items() for done in by_rank.values())
-            return max((step for step, t_ns in ranks if t_ns <= begun), default=None)
+            return before.steps.highest_by(begun)
         end = len(self.lineage.groups) if holding is None else holding.index
-        return max(group.highest_step for group in self.lineage.groups[:end]) if end else None
+        return max(group.steps.highest for group in self.lineage.groups[:end]) if end else None
 
     def _steps_beyond(self, incident: Incident) -> tuple[int, ...]:
         if incident.holding is None:
@@ -214,7 +213,7 @@ class _Finder:
         lost = 0
         for group in incident.restarted:
             earlier = {step for old in self.lineage.groups[: group.index] for step in old.complete_ns}
-            lost += len(earlier & group.steps.keys())
+            lost += len(earlier & group.steps.numbers)
         return lost
 
     def _first_recovered(self, fired: int) -> int | None:

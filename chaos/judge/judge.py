@@ -31,7 +31,13 @@ def judge(
     plan: Plan, events: Iterable[Event], blind: Sequence[Blind], controls: Sequence[ControlRun], *, run_id: str
 ) -> tuple[Verdict, Timeline]:
     """Judges one run. `blind`: what the reader could not trust; events that say so themselves are heeded, too."""
-    record = Record(events)
+    return judge_record(plan, Record(events), blind, controls, run_id=run_id)
+
+
+def judge_record(
+    plan: Plan, record: Record, blind: Sequence[Blind], controls: Sequence[ControlRun], *, run_id: str
+) -> tuple[Verdict, Timeline]:
+    """Judges what was taken from the events: a reader learns what of it is blind only at the end of its files."""
     unseen = tuple(dict.fromkeys(chain(blind, record.blind)))
     case = cases.build(plan, record, controls)
     groups = tuple(Blind(source="group", reason=problem) for problem in case.lineage.problems)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from chaos.judge.record import Record, StepDone
+from chaos.judge.record import Record
+from chaos.judge.steps import Steps
 
 LAYERS = ("in_process", "in_job", "new_job")  # from the cheapest to the dearest
 UNSEEN_LAYER = "unknown"
@@ -26,35 +27,23 @@ class Group:
     needed: range = range(0)  # the ranks that a whole step takes: the planned world, or its own where it may shrink
     members: dict[int, tuple[str, int]] = field(default_factory=dict)  # rank -> (life, reentry)
     ready_ns: dict[int, int] = field(default_factory=dict)
-    steps: dict[int, dict[int, StepDone]] = field(default_factory=dict)  # step -> rank -> done
-    repeated: list[StepDone] = field(default_factory=list)  # done twice by one rank inside this one group
+    steps: Steps = field(default_factory=Steps)
     complete_ns: dict[int, int] = field(default_factory=dict)  # step -> when its last expected rank had done it
 
     @property
     def first_ns(self) -> int:
-        return min(done.t_ns for ranks in self.steps.values() for done in ranks.values())
+        return self.steps.first_ns
 
     @property
     def last_ns(self) -> int:
-        return max(done.t_ns for ranks in self.steps.values() for done in ranks.values())
-
-    @property
-    def highest_step(self) -> int:
-        return max(self.steps)
+        return self.steps.last_ns
 
     def lives(self) -> set[str]:
         return {life for life, _ in self.members.values()}
 
     def first_complete_after(self, t_ns: int) -> int | None:
         """When every expected rank had done its first step after that moment; None: not all did one."""
-        firsts: dict[int, int] = {}
-        for step in self.steps:
-            for rank, done in self.steps[step].items():
-                if done.t_ns > t_ns:
-                    firsts[rank] = min(done.t_ns, firsts.get(rank, done.t_ns))
-        if not self.needed or any(rank not in firsts for rank in self.needed):
-            return None
-        return max(firsts[rank] for rank in self.needed)
+        return self.steps.first_by_all_after(t_ns, self.needed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +69,7 @@ def trace(record: Record, *, world_size: int, may_shrink: bool) -> Lineage:
     for index, group in enumerate(stepped):
         group.index = index
         group.needed = range((group.world_size or len(group.members)) if may_shrink else world_size)
-        _complete(group)
+        group.complete_ns = group.steps.complete(group.needed)
     abandoned = [group for group in named.values() if not group.steps]
     _name_layers(record, stepped)
     return Lineage(
@@ -114,23 +103,14 @@ def _groups(record: Record) -> tuple[dict[str, Group], list[str]]:
             problems.append(f"the members of group {event.group} do not agree on its size ({event.ref})")
         else:
             group.world_size = size
-    for done in record.steps:
-        if done.group is None:
-            problems.append(f"rank {done.rank} did step {done.step} in a group without a name ({done.ref})")
-            continue
-        group = member(done.group, done.rank, done.life, done.reentry, done.ref)
-        ranks = group.steps.setdefault(done.step, {})
-        if done.rank in ranks:
-            group.repeated.append(done)
-        else:
-            ranks[done.rank] = done
+    for name, steps in record.steps.items():
+        for track, first in steps.firsts_of_tracks():
+            if name is None:
+                step, ref = steps.step[first], steps.ref(first)
+                problems.append(f"rank {track.rank} did step {step} in a group without a name ({ref})")
+            else:
+                member(name, track.rank, track.life, track.reentry, steps.ref(first)).steps = steps
     return named, problems
-
-
-def _complete(group: Group) -> None:
-    for step, ranks in group.steps.items():
-        if all(rank in ranks for rank in group.needed):
-            group.complete_ns[step] = max(done.t_ns for done in ranks.values())
 
 
 def _name_layers(record: Record, stepped: list[Group]) -> None:

@@ -6,13 +6,12 @@ Keeps no event of a step but `step_done`, so that memory grows with steps and no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from chaos.model.events import Blind, Event
+from chaos.judge.steps import Growing, Steps
+from chaos.model.events import Blind, Event, is_routine
 
-_PHASES_OF_EVERY_STEP = frozenset({"data", "forward", "backward", "optimizer"})
-_DROPPED = frozenset({"step_returned", "memory_measured", "clock_offset_measured"})
+_DROPPED = frozenset({"memory_measured", "clock_offset_measured"})
 # What the job did. After we asked it to stop, whatever it says is our doing and proves nothing about it.
 _OF_THE_JOB = frozenset(
     {
@@ -38,21 +37,8 @@ _NEEDED: Mapping[str, tuple[str, type]] = {
     "fault_undone": ("fault", str),
     "source_blind": ("source", str),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepDone:
-    """One step finished by one rank. `samples` None = positions unseen, `loss` None = loss unseen."""
-
-    step: int
-    rank: int
-    life: str
-    reentry: int
-    group: str | None
-    t_ns: int
-    loss: str | None
-    samples: tuple[int, int] | None
-    ref: str
+# What a number of an event can be: the columns of steps hold 64 bits.
+NUMBER_MAX = 1 << 62
 
 
 class Record:
@@ -61,18 +47,20 @@ class Record:
     def __init__(self, events: Iterable[Event]) -> None:
         self._by_kind: dict[str, list[Event]] = {}
         self.blind: list[Blind] = []
-        self._entered: set[tuple[str | None, int | None]] = set()
         self._last_ns = 0
-        steps = self._take(events)
+        growing = self._take(events)
         for kept in self._by_kind.values():
             kept.sort(key=_by_time)
         self.stop_ns = self._stop()
         self.interrupted = any(event.data.get("interrupted") for event in self.of("stop_requested"))
         for kind in _OF_THE_JOB & self._by_kind.keys():
             self._by_kind[kind] = [event for event in self._by_kind[kind] if not self._too_late(event.t_ns)]
-        self.steps = tuple(
-            sorted((step for step in steps if not self._too_late(step.t_ns)), key=lambda step: (step.t_ns, step.ref))
-        )
+        # by the name of their group, None = a group without a name
+        self.steps: dict[str | None, Steps] = {}
+        for name in sorted(growing, key=lambda name: name or ""):
+            steps = Steps(growing.pop(name), until_ns=self.stop_ns)
+            if len(steps):
+                self.steps[name] = steps
         self.start_ns, self.end_ns = self._bounds()
 
     def of(self, *kinds: str) -> list[Event]:
@@ -95,49 +83,38 @@ class Record:
         """Until when the job could show what it does: its end, or our asking it to stop."""
         return self.end_ns if self.stop_ns is None else min(self.stop_ns, self.end_ns)
 
+    @property
+    def last_step_ns(self) -> int | None:
+        """When the last step was done; None: no step was."""
+        return max((steps.last_ns for steps in self.steps.values()), default=None)
+
     # --- building
 
-    def _take(self, events: Iterable[Event]) -> list[StepDone]:
-        steps: list[StepDone] = []
-        lines_seen: set[tuple[str, int]] = set()
+    def _take(self, events: Iterable[Event]) -> dict[str | None, Growing]:
+        growing: dict[str | None, Growing] = {}
         for event in events:
-            if event.file and (event.file, event.line) in lines_seen:
-                continue  # the same line twice is one event
-            lines_seen.add((event.file, event.line))
             self._last_ns = max(self._last_ns, event.t_ns)
-            if event.kind in _DROPPED or not self._is_sound(event) or self._is_routine(event):
+            if event.kind in _DROPPED or is_routine(event.kind, event.data.get("phase")) or not self._is_sound(event):
                 continue
             if event.kind == "source_blind":
                 self.blind.append(_blind_of(event))
             elif event.kind == "step_done":
-                steps.append(_step_of(event))
+                growing.setdefault(event.group, Growing()).add(event)
             else:
                 self._by_kind.setdefault(event.kind, []).append(event)
-        return steps
+        return growing
 
     def _is_sound(self, event: Event) -> bool:
         """An event that lacks what it is for makes its source blind: it must not be overlooked."""
         needed = _NEEDED.get(event.kind)
         problem = ""
-        if needed is not None:
-            value = event.data.get(needed[0])
-            if not isinstance(value, needed[1]) or isinstance(value, bool):
-                problem = f"{event.ref} is a {event.kind} without a usable {needed[0]!r}"
-        if event.kind == "step_done" and (event.rank is None or event.life is None):
+        if needed is not None and not _is_a(needed[1], event.data.get(needed[0])):
+            problem = f"{event.ref} is a {event.kind} without a usable {needed[0]!r}"
+        if event.kind == "step_done" and not (_is_a(int, event.rank) and event.life and 0 <= event.t_ns < NUMBER_MAX):
             problem = f"{event.ref} is a step_done of no rank"
         if problem:
             self.blind.append(Blind(source=_source(event), reason=problem, file=event.file, life=event.life))
         return not problem
-
-    def _is_routine(self, event: Event) -> bool:
-        """Phases of every step, but for the first of each entry: it ends the loading of the checkpoint."""
-        if event.kind != "phase_entered" or event.data.get("phase") not in _PHASES_OF_EVERY_STEP:
-            return False
-        key = (event.life, event.reentry)
-        if key in self._entered:
-            return True
-        self._entered.add(key)
-        return False
 
     def _stop(self) -> int | None:
         """When we asked the job to stop, if it had not ended by then."""
@@ -152,9 +129,16 @@ class Record:
     def _bounds(self) -> tuple[int, int]:
         started, finished = self.first("job_started"), self.last("job_finished")
         times = [event.t_ns for kept in self._by_kind.values() for event in kept]
-        times += [step.t_ns for step in self.steps]
+        times += [steps.first_ns for steps in self.steps.values()]
         start = started.t_ns if started else min(times, default=0)
         return start, max(start, finished.t_ns if finished else self._last_ns)
+
+
+def _is_a(kind: type, value: Any) -> bool:
+    """Numbers of events count something: steps, ranks."""
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < NUMBER_MAX
+    return isinstance(value, kind)
 
 
 def _by_time(event: Event) -> tuple[int, str, int]:
@@ -170,22 +154,3 @@ def _blind_of(event: Event) -> Blind:
         source=str(event.data["source"]), reason=f"{event.data.get('reason', 'no reason given')} ({event.ref})",
         file=event.file, life=event.life, rank=event.rank,
     )  # fmt: skip
-
-
-def _step_of(event: Event) -> StepDone:
-    loss = event.data.get("loss")
-    assert event.rank is not None and event.life is not None  # _is_sound has looked
-    return StepDone(
-        step=event.data["step"], rank=event.rank, life=event.life, reentry=event.reentry or 0, group=event.group,
-        t_ns=event.t_ns, loss=loss if isinstance(loss, str) else None, samples=_samples(event.data.get("samples")),
-        ref=event.ref,
-    )  # fmt: skip
-
-
-def _samples(raw: Any) -> tuple[int, int] | None:
-    if not isinstance(raw, list | tuple) or len(raw) != 2:
-        return None
-    first, end = raw
-    if not isinstance(first, int) or not isinstance(end, int) or end < first:
-        return None
-    return first, end

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from chaos.judge.case import Case
 from chaos.judge.checks.faults import describe
 from chaos.judge.incident import Incident
 from chaos.judge.lineage import Group
 from chaos.judge.parts import Part
+from chaos.judge.steps import float_of
 from chaos.model.control import ControlRun
 from chaos.model.events import Event
 from chaos.model.timeline import GroupSpan, Mark, Span, StepMark, Timeline
 
+STEP_MARKS_MAX = 50_000
 _MARKED = (
     "fault_armed", "fault_fired", "fault_not_fired", "fault_confirmed", "fault_not_confirmed", "fault_undone",
     "undo_failed", "checkpoint_committed", "checkpoint_loaded", "checkpoint_refused", "process_exited",
@@ -35,26 +40,42 @@ def draw(case: Case) -> Timeline:
     """The whole run."""
     record = case.record
     clock = _Clock(record.start_ns)
-    index = {group.name: group.index for group in case.lineage.groups}
     spans = [
         *_lives(case, clock), *_step_spans(case, clock), *_fault_spans(case, clock), *_recovery_spans(case, clock),
     ]  # fmt: skip
     return Timeline(
         t0_ns=record.start_ns,
         end_s=clock.s(record.end_ns),
-        ranks=tuple(sorted({*range(case.plan.job.world_size), *(step.rank for step in record.steps)})),
+        ranks=tuple(sorted({*range(case.plan.job.world_size), *_ranks_that_stepped(case)})),
         groups=tuple(_group_span(group, clock) for group in case.lineage.groups),
-        steps=tuple(
-            StepMark(
-                step=done.step, rank=done.rank, group=index.get(done.group or "", -1), t_s=clock.s(done.t_ns),
-                loss=_number(done.loss),
-            )
-            for done in record.steps
-        ),
+        steps=tuple(sorted(_step_marks(case, clock), key=lambda mark: (mark.t_s, mark.rank, mark.step, mark.group))),
         spans=tuple(sorted(spans, key=lambda span: (span.start_s, span.lane, span.kind, span.name))),
         marks=tuple(_marks(case, clock)),
         control_loss=_control_loss(case.controls),
     )  # fmt: skip
+
+
+def _ranks_that_stepped(case: Case) -> set[int]:
+    return {track.rank for steps in case.record.steps.values() for track in steps.tracks}
+
+
+def _step_marks(case: Case, clock: _Clock) -> Iterator[StepMark]:
+    """Every step of every rank; of a long run of many ranks only every n-th step, with the first and the last one of
+    each group, so that a picture can be drawn at all."""
+    index = {group.name: group.index for group in case.lineage.groups}
+    every = math.ceil(sum(len(steps) for steps in case.record.steps.values()) / STEP_MARKS_MAX)
+    for name, steps in case.record.steps.items():
+        shown = np.isin(steps.step, [steps.lowest, steps.highest]) | (steps.step % max(1, every) == 0)
+        for place in np.flatnonzero(shown).tolist():
+            yield StepMark(
+                step=int(steps.step[place]), rank=int(steps.rank[place]), group=index.get(name or "", -1),
+                t_s=clock.s(int(steps.t_ns[place])), loss=_finite(float_of(int(steps.loss[place]))),
+            )  # fmt: skip
+        for done in steps.repeated:
+            yield StepMark(
+                step=done.step, rank=done.rank, group=index.get(name or "", -1), t_s=clock.s(done.t_ns),
+                loss=_number(done.loss),
+            )  # fmt: skip
 
 
 def _number(loss: str | None) -> float | None:
@@ -62,7 +83,12 @@ def _number(loss: str | None) -> float | None:
         value = None if loss is None else float.fromhex(loss)
     except (ValueError, OverflowError):
         return None
-    return value if value is not None and abs(value) < float("inf") else None
+    return None if value is None else _finite(value)
+
+
+def _finite(value: float) -> float | None:
+    """None also for a loss that was not told: it is kept as a NaN."""
+    return value if math.isfinite(value) else None
 
 
 def _control_loss(controls: Sequence[ControlRun]) -> dict[int, float]:
@@ -77,7 +103,7 @@ def _control_loss(controls: Sequence[ControlRun]) -> dict[int, float]:
 def _group_span(group: Group, clock: _Clock) -> GroupSpan:
     return GroupSpan(
         index=group.index, name=group.name, world_size=group.world_size or len(group.members),
-        first_step=min(group.steps), last_step=group.highest_step, start_s=clock.s(group.first_ns),
+        first_step=group.steps.lowest, last_step=group.steps.highest, start_s=clock.s(group.first_ns),
         end_s=clock.s(group.last_ns), layer=group.layer,
         lives={rank: life for rank, (life, _) in group.members.items()},
     )  # fmt: skip
@@ -109,14 +135,16 @@ def _lives(case: Case, clock: _Clock) -> Iterator[Span]:
 
 def _step_spans(case: Case, clock: _Clock) -> Iterator[Span]:
     for group in case.lineage.groups:
-        for rank in sorted(group.members):
-            done = [ranks[rank] for _, ranks in sorted(group.steps.items()) if rank in ranks]
-            if done:
-                yield Span(
-                    lane=f"rank {rank}", kind="steps", name=f"steps {done[0].step} to {done[-1].step}",
-                    start_s=clock.s(done[0].t_ns), end_s=clock.s(done[-1].t_ns),
-                    detail=f"group {group.index}, {len(done)} steps",
-                )  # fmt: skip
+        steps = group.steps
+        order = np.lexsort([steps.step, steps.rank])
+        ranks, begins, counts = np.unique(steps.rank[order], return_index=True, return_counts=True)
+        for rank, begin, count in zip(ranks.tolist(), begins.tolist(), counts.tolist(), strict=True):
+            first, last = int(order[begin]), int(order[begin + count - 1])
+            yield Span(
+                lane=f"rank {rank}", kind="steps", name=f"steps {steps.step[first]} to {steps.step[last]}",
+                start_s=clock.s(int(steps.t_ns[first])), end_s=clock.s(int(steps.t_ns[last])),
+                detail=f"group {group.index}, {count} steps",
+            )  # fmt: skip
 
 
 def _fault_spans(case: Case, clock: _Clock) -> Iterator[Span]:

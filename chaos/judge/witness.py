@@ -6,15 +6,19 @@ steps it could compare. What follows from it is decided by the check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from chaos.judge.lineage import Group, Lineage
 from chaos.judge.record import Record
+from chaos.judge.steps import hex_of, relative, told
 from chaos.model.control import ControlRun
 from chaos.model.events import Event
 
+DIFFERENCES_MAX = 1000  # the first ones; a run that differs everywhere needs no longer list
 AT_THE_END = 1 << 60  # the step of a digest taken at the end: after every other
 
 
@@ -61,24 +65,49 @@ def relative_difference(one: str, other: str) -> float | None:
 # --- what the run did twice
 
 
-def done_twice(record: Record, lineage: Lineage) -> Compared:
-    """Losses of steps and digests of checkpoints that more than one group of the same size made."""
+def done_twice(record: Record, lineage: Lineage, close: float | None = None) -> Compared:
+    """Losses of steps and digests of checkpoints that more than one group of the same size made. With `close` only
+    losses that are further apart are differences."""
     differences: list[Difference] = []
-    first_seen: dict[tuple[int | None, int, int], tuple[str, str]] = {}
-    compared: set[int] = set()
-    for group in lineage.groups:
-        for step, rank, loss, ref in _losses(group):
-            key = (group.world_size, step, rank)
-            known = first_seen.setdefault(key, (loss, ref))
-            if known[1] == ref:
-                continue
-            compared.add(step)
-            if known[0] != loss:
-                size = relative_difference(known[0], loss)
-                differences.append(Difference(step=step, what="loss", refs=(known[1], ref), size=size))
+    compared = 0
+    sizes = {group.world_size for group in lineage.groups}
+    for size in sorted(sizes, key=str):
+        steps, of_size = _losses_twice([group for group in lineage.groups if group.world_size == size], close)
+        compared += steps
+        differences += of_size
     digests, of_digests = _digests_twice(record, lineage)
     found = sorted([*differences, *of_digests], key=lambda difference: (difference.step, difference.what))
-    return Compared(steps=len(compared), digests=digests, differences=tuple(found))
+    return Compared(steps=compared, digests=digests, differences=tuple(found))
+
+
+def _losses_twice(groups: Sequence[Group], close: float | None) -> tuple[int, list[Difference]]:
+    """How many steps were done by more than one of these groups, and where a rank's loss was then another one than
+    the first time."""
+    if len(groups) < 2:
+        return 0, []
+    places = [np.flatnonzero(told(group.steps.loss)) for group in groups]
+    which = np.repeat(np.arange(len(groups)), [len(place) for place in places])
+    place = np.concatenate(places)
+    step, rank, loss = (
+        np.concatenate([getattr(group.steps, name)[seen] for group, seen in zip(groups, places, strict=True)])
+        for name in ("step", "rank", "loss")
+    )
+    order = np.lexsort([which, rank, step])
+    step, rank, loss, which, place = step[order], rank[order], loss[order], which[order], place[order]
+    again = np.zeros(len(order), np.bool_)
+    again[1:] = (step[1:] == step[:-1]) & (rank[1:] == rank[:-1])
+    first = np.maximum.accumulate(np.where(again, 0, np.arange(len(order))))  # the first account of that step and rank
+    unlike = again & (loss != loss[first])
+    sizes = relative(loss[unlike], loss[first][unlike])
+    differences: list[Difference] = []
+    for index, size in zip(np.flatnonzero(unlike).tolist(), sizes.tolist(), strict=True):
+        counts = close is None or size != size or size > close
+        if counts and len(differences) < DIFFERENCES_MAX:
+            both = (int(first[index]), index)
+            refs = tuple(groups[which[one]].steps.ref(int(place[one])) for one in both)
+            size_or_none = None if size != size else size
+            differences.append(Difference(step=int(step[index]), what="loss", refs=refs, size=size_or_none))
+    return len(np.unique(step[again])), differences
 
 
 def loaded_as_saved(record: Record, lineage: Lineage) -> Compared:
@@ -100,13 +129,6 @@ def loaded_as_saved(record: Record, lineage: Lineage) -> Compared:
             what = f"digest of rank {event.rank} after loading"
             differences.append(Difference(step=event.data["step"], what=what, refs=(known.ref, event.ref)))
     return Compared(steps=0, digests=count, differences=tuple(differences))
-
-
-def _losses(group: Group) -> Iterator[tuple[int, int, str, str]]:
-    for step, ranks in sorted(group.steps.items()):
-        for rank, done in sorted(ranks.items()):
-            if done.loss is not None:
-                yield step, rank, done.loss, done.ref
 
 
 def _digests_twice(record: Record, lineage: Lineage) -> tuple[int, list[Difference]]:
@@ -134,14 +156,18 @@ def _size_of(lineage: Lineage, event: Event) -> int | None:
 
 
 def losses_that_survive(lineage: Lineage) -> dict[str, tuple[str, str]]:
-    """step -> (loss, ref) over the surviving history."""
-    found: dict[str, tuple[str, str]] = {}
-    for step, group in lineage.surviving.items():
-        for _, done in sorted(group.steps[step].items()):
-            if done.loss is not None:
-                found[str(step)] = (done.loss, done.ref)
-                break
-    return found
+    """step -> (loss, ref) over the surviving history: that of the lowest rank that told one."""
+    found: dict[int, tuple[str, str]] = {}
+    for group in lineage.groups:
+        steps = group.steps
+        seen = np.flatnonzero(told(steps.loss))
+        numbers, first = np.unique(steps.step[seen], return_index=True)
+        for step, place in zip(numbers.tolist(), seen[first].tolist(), strict=True):
+            if lineage.surviving.get(step) is group:
+                loss = hex_of(int(steps.loss[place]))
+                assert loss is not None  # only those that were told
+                found[step] = loss, steps.ref(place)
+    return {str(step): found[step] for step in sorted(found)}
 
 
 def digests_that_survive(record: Record) -> dict[str, tuple[str, str]]:

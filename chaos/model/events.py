@@ -78,6 +78,10 @@ PHASES: tuple[str, ...] = (
     "init", "rendezvous", "data", "forward", "backward", "optimizer", "checkpoint_save",
     "checkpoint_commit", "checkpoint_load", "restart", "shutdown",
 )  # fmt: skip
+PHASES_OF_EVERY_STEP = frozenset({"data", "forward", "backward", "optimizer"})
+# What a step passed through before it was reported as done, as bits: the reader adds them to a `step_done` as `passed`.
+PASSED: dict[str, int] = {"forward": 1, "backward": 2, "optimizer": 4, "step_returned": 8}
+TRAINED = PASSED["backward"] | PASSED["optimizer"] | PASSED["step_returned"]  # a compiled model's forward is not seen
 POINTS: tuple[str, ...] = ("entry", "exit", "in_collective", "before_rename", "after_rename", "after_latest")
 COMMIT_ONLY_POINTS = frozenset({"before_rename", "after_rename", "after_latest"})
 
@@ -109,6 +113,11 @@ class Event:
     def ref(self) -> str:
         """`FILE:LINE`, the event's id."""
         return f"{self.file}:{self.line}"
+
+
+def is_routine(kind: str, phase: object) -> bool:
+    """Whether an event is one that every step has and that no verdict looks at for itself: five of six lines."""
+    return kind == "step_returned" or (kind == "phase_entered" and phase in PHASES_OF_EVERY_STEP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any
 from chaos.history import manifest
 from chaos.judge.control import control_of
 from chaos.judge.judge import judge
+from chaos.judge.record import Record
 from chaos.model.control import ControlRun
 from chaos.model.events import Blind, Event
 from chaos.model.plan import At, FaultPlan, JobPlan, ObjectivePlan, Plan, Restarts
@@ -123,6 +124,9 @@ class Story:
             self.at += step_s
             for rank in only if only is not None else range(self.world_size):
                 self.rank(rank, "phase_entered", at=self.at - step_s * 0.9, phase="forward", step=step)
+                self.rank(rank, "phase_entered", at=self.at - step_s * 0.6, phase="backward", step=step)
+                self.rank(rank, "phase_entered", at=self.at - step_s * 0.3, phase="optimizer", step=step)
+                self.rank(rank, "step_returned", at=self.at - step_s * 0.2, step=step)
                 first_sample = (step * self.world_size + rank) * BATCH
                 self.rank(
                     rank, "step_done", at=self.at + rank * SKEW_S, step=step, loss=loss_of(step), lr=(0.1).hex(),
@@ -351,7 +355,7 @@ def plan_for(name: str, **of_objective: Any) -> Plan:
 
 def control_run(story: Story | None = None, *, run_id: str = "control-1") -> ControlRun:
     story = story or healthy()
-    return control_of(story.events, (), run_id=run_id, path=f"../{run_id}", world_size=2, steps=story.steps)
+    return control_of(Record(story.events), (), run_id=run_id, path=f"../{run_id}", world_size=2, steps=story.steps)
 
 
 def controls() -> list[ControlRun]:

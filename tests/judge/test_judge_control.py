@@ -6,6 +6,7 @@ import pytest
 from judge_build import SETTINGS, STEPS, Story, changed, control_run, excepted, healthy, killed, loss_of, without
 
 from chaos.judge.control import control_of
+from chaos.judge.record import Record
 from chaos.model.events import Blind
 
 
@@ -54,10 +55,10 @@ def test_anything_that_happened_makes_it_no_witness(words):
 
 def test_a_control_with_a_blind_source_is_no_witness():
     blind = [Blind(source="rank", reason="cut before line 9")]
-    witness = control_of(healthy().events, blind, run_id="c", path="c", world_size=2, steps=STEPS)
+    witness = control_of(Record(healthy().events), blind, run_id="c", path="c", world_size=2, steps=STEPS)
     assert not witness.clean and "cut before line 9" in witness.unclean_why
 
 
 def test_fewer_steps_than_planned_are_no_witness():
-    witness = control_of(healthy().events, (), run_id="c", path="c", world_size=2, steps=STEPS + 1)
+    witness = control_of(Record(healthy().events), (), run_id="c", path="c", world_size=2, steps=STEPS + 1)
     assert not witness.clean

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from chaos.judge.case import Case
 from chaos.judge.checks.framework import (
     GROUPS,
@@ -16,7 +18,8 @@ from chaos.judge.checks.framework import (
 )
 from chaos.judge.incident import Incident
 from chaos.judge.lineage import Group
-from chaos.model.events import Event
+from chaos.judge.steps import NOT_TOLD, Integers
+from chaos.model.events import PASSED, TRAINED, Event
 from chaos.model.plan import Plan
 
 CHECKPOINT_INTERVALS_LOST_MAX = 2  # an asynchronous checkpoint may not have been committed yet, so one is too few
@@ -25,31 +28,57 @@ CHECKPOINT_INTERVALS_LOST_MAX = 2  # an asynchronous checkpoint may not have bee
 
 
 def data_exactly_once(case: Case) -> Finding:
-    repeated = [done for group in case.lineage.groups for done in group.repeated]
+    repeated = [done for group in case.lineage.groups for done in group.steps.repeated]
     if repeated:
         done = repeated[0]
         return failed(f"rank {done.rank} did step {done.step} twice in one group", done.ref)
-    spans: list[tuple[int, int, int, str]] = []
-    for step, group in case.lineage.surviving.items():
-        for done in group.steps[step].values():
-            if done.samples is None:
-                return unknown(f"sample positions of step {step} were not seen", done.ref)
-            spans.append((*done.samples, step, done.ref))
-    if not spans:
+    surviving = [
+        (group, np.flatnonzero(np.isin(group.steps.step, kept)))
+        for group in case.lineage.groups
+        if (kept := [step for step, owner in case.lineage.surviving.items() if owner is group])
+    ]
+    if not surviving:
         return unknown("no step was done by all ranks")
-    spans.sort()
-    return _contiguous(spans)
+    for group, places in surviving:
+        steps = group.steps
+        untold = places[steps.first[places] == NOT_TOLD]
+        if len(untold):
+            where = int(untold[0])
+            return unknown(f"sample positions of step {steps.step[where]} were not seen", steps.ref(where))
+        passed_through = steps.passed[places]
+        untrained = places[(passed_through != NOT_TOLD) & (passed_through & TRAINED != TRAINED)]
+        if len(untrained):
+            where = int(untrained[0])
+            words = f"samples {steps.first[where]} to {steps.end[where] - 1} were reported and never trained"
+            missing = [name for name, bit in PASSED.items() if bit & TRAINED & ~int(steps.passed[where])]
+            return failed(f"{words}: step {steps.step[where]} has no {' and no '.join(missing)}", steps.ref(where))
+    return _contiguous(surviving)
 
 
-def _contiguous(spans: list[tuple[int, int, int, str]]) -> Finding:
-    end, last_ref = 0, ""
-    for first, after, step, ref in spans:
-        if first > end:
-            return failed(f"samples {end} to {first - 1} were never used; step {step} begins at {first}", last_ref, ref)
-        if first < end:
-            return failed(f"samples from {first} on were used twice, again in step {step}", last_ref, ref)
-        end, last_ref = after, ref
-    return passed(f"samples 0 to {end - 1}, each once")
+def _contiguous(surviving: list[tuple[Group, Integers]]) -> Finding:
+    """Samples in order of position: each rank's of each step begin where the ones before them end, from 0 on."""
+    which = np.repeat(np.arange(len(surviving)), [len(places) for _, places in surviving])
+    place = np.concatenate([places for _, places in surviving])
+    first, end, step = (
+        np.concatenate([getattr(group.steps, name)[places] for group, places in surviving])
+        for name in ("first", "end", "step")
+    )
+    order = np.lexsort([which, step, end, first])
+    first, end, step, which, place = first[order], end[order], step[order], which[order], place[order]
+    before = np.concatenate([[0], end[:-1]])
+    gaps = np.flatnonzero(first != before)
+    if not len(gaps):
+        return passed(f"samples 0 to {int(end[-1]) - 1}, each once")
+    at = int(gaps[0])
+
+    def ref(index: int) -> str:
+        return surviving[which[index]][0].steps.ref(int(place[index])) if index >= 0 else ""
+
+    if first[at] > before[at]:
+        words = f"samples {before[at]} to {first[at] - 1} were never used; step {step[at]} begins at {first[at]}"
+    else:
+        words = f"samples from {first[at]} on were used twice, again in step {step[at]}"
+    return failed(words, ref(at - 1), ref(at))
 
 
 # --- lost_work

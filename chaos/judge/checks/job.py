@@ -54,8 +54,8 @@ def _stopped(case: Case) -> Finding:
     reason = asked.data.get("reason", "") if asked else ""
     stuck = [outage for outage in case.outages if outage.holding is None and _had_its_time(case, outage)]
     if stuck and not case.record.interrupted:
-        last = max((step.t_ns for step in case.record.steps), default=case.record.start_ns)
-        still_s = (case.record.observed_until_ns - last) / 1e9
+        last_ns = case.record.last_step_ns or case.record.start_ns
+        still_s = (case.record.observed_until_ns - last_ns) / 1e9
         return failed(f"hung: no step in the last {still_s:.1f} s before it was stopped ({reason})", ref)
     return unknown(f"stopped by us: {reason}", ref)
 

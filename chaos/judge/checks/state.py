@@ -27,7 +27,7 @@ from chaos.model.verdict import Outcome
 def state_exact(case: Case) -> Finding:
     """Either witness can convict; a pass rests on at least one, and says which and over how many steps."""
     close = case.plan.objective.state_close
-    twice = witness.done_twice(case.record, case.lineage)
+    twice = witness.done_twice(case.record, case.lineage, close)
     loaded = witness.loaded_as_saved(case.record, case.lineage)
     usable, refused = witness.usable_controls(case.controls, case.settings)
     agreement = witness.controls_agree(usable[0], usable[1]) if len(usable) > 1 else None
