@@ -35,22 +35,28 @@ KINDS: dict[str, tuple[str, str]] = {
     "checkpoint_loaded": ("rank", "step, path"),
     "checkpoint_refused": ("rank", "step, path, reason"),
     "checkpoint_pruned": ("rank", "step, path"),
-    "digest_taken": ("rank", "step, shards (SHA-256 of this rank's shards), replicated, purpose checkpoint|loaded|end"),
+    "digest_taken": (
+        "rank",
+        "step, shards (SHA-256 of this rank's shards), replicated (of what all ranks have alike), random (of this rank's"
+        " random state), purpose checkpoint|loaded|end",
+    ),
     "restart_entered": ("rank", "reported_restart"),
     "rank_finished": ("rank", "step (the number of steps the job has)"),
-    "interruption_reported": ("rank", "source, marker, text"),
+    "interruption_reported": ("rank", "source, marker, text, ranks (those that NVRx names, where it does)"),
     "health_check_passed": ("rank", "text"),
     "health_check_failed": ("rank", "text"),
     "abort_began": ("rank", ""),
     "abort_done": ("rank", "sockets"),
     "rank_excluded": ("rank", "text"),
+    # NVRx's own words, from the process that said them, or read from a log by the controller
+    "worker_failed": ("launcher or controller", "local_rank, pid, code, log, error_ns, text"),
+    "hang_detected": ("monitor or controller", "waited_s, log, error_ns, text"),
+    "rendezvous_joined": ("launcher or controller", "log, error_ns, text"),
     # the job, seen from outside
     "job_started": ("controller", "pid, argv, launcher (life)"),
     "process_appeared": ("controller", "pid, ppid, role, command"),
     "process_exited": ("controller", "pid, role, code, signal, source child|pidfd|none"),
-    "worker_failed": ("controller", "local_rank, pid, code, log, error_ns, text"),
-    "hang_detected": ("controller", "waited_s, log, error_ns, text"),
-    "rendezvous_joined": ("controller", "log, error_ns, text"),
+    "checkpoint_seen": ("controller", "step, path, files, bytes, problem (empty: whole by its own manifest)"),
     "job_finished": ("controller", "code, signal, reason"),
     # faults
     "fault_armed": ("controller", "fault, order_id"),
@@ -68,7 +74,11 @@ KINDS: dict[str, tuple[str, str]] = {
     "source_blind": ("rank or controller", "source, reason"),
     "clock_offset_measured": ("controller", "offset_ns, error_ns"),
     "machine_measured": ("controller", "steal_s, foreign_cpu_s (both cumulative), run_delay_s {life: seconds}"),
-    "memory_measured": ("controller", "rss_bytes"),
+    "memory_measured": (
+        "controller",
+        "rss_bytes {life: bytes}, cgroup_bytes, oom_kills (of the host or of the job's cgroup, cumulative), each null where"
+        " it cannot be read",
+    ),
     "residue_measured": ("controller", "processes, shared_memory, ports, temporary_files, after_s, readable"),
     "evidence_captured": ("controller", "files, why"),
     "run_concluded": ("controller", "open_entries, measured, entries"),
