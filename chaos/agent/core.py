@@ -37,7 +37,8 @@ class Agent:
         self.rank = 0
         self.initial_rank = 0
         self.phase = ""
-        self.step: int | None = None
+        self.step: int | None = None  # of the phase: that of a checkpoint is the number of steps it holds
+        self.training: int | None = None  # the step that is trained, also where a checkpoint phase came in between
         self.orders = Orders(self)
         self.channel = channel
         os.register_at_fork(after_in_child=self._forget_in_child)
@@ -67,7 +68,7 @@ class Agent:
         self.reentry += 1
         self.group, self.rank, self.initial_rank = None, rank, initial_rank
         # The phase that an interruption ended was not left at its exit: no order that waits there is due.
-        self.phase, self.step = "", None
+        self.phase, self.step, self.training = "", None, None
         self._identify()
         if self.reentry == 0:
             self._begin_life(local_rank, world_size, settings, reported_restart)
@@ -92,6 +93,8 @@ class Agent:
         if self.orders.held and self.phase:
             self.orders.reached("exit")
         self.phase, self.step = phase, step
+        if phase == "data":
+            self.training = step
         recorder = self.recorder
         if recorder is not None:
             recorder.note_phase(phase, step)
@@ -105,7 +108,7 @@ class Agent:
     def step_returned(self) -> None:
         recorder = self.recorder
         if recorder is not None:
-            recorder.note_step_returned(self.step)
+            recorder.note_step_returned(self.training)
 
     def step_done(self, step: int, loss: float, lr: float, grad_norm: float, samples: tuple[int, int]) -> None:
         recorder = self.recorder

@@ -37,8 +37,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "checkpoint_pruned": ("rank", "step, path"),
     "digest_taken": (
         "rank",
-        "step, shards (SHA-256 of this rank's shards), replicated (of what all ranks have alike), random (of this rank's"
-        " random state), purpose checkpoint|loaded|end",
+        "step, shards (SHA-256 of this rank's shards), replicated (of what all ranks have alike),"
+        " random (of this rank's random state), purpose checkpoint|loaded|end",
     ),
     "restart_entered": ("rank", "reported_restart"),
     "rank_finished": ("rank", "step (the number of steps the job has)"),
@@ -76,8 +76,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "machine_measured": ("controller", "steal_s, foreign_cpu_s (both cumulative), run_delay_s {life: seconds}"),
     "memory_measured": (
         "controller",
-        "rss_bytes {life: bytes}, cgroup_bytes, oom_kills (of the host or of the job's cgroup, cumulative), each null where"
-        " it cannot be read",
+        "rss_bytes {life: bytes}, cgroup_bytes, oom_kills (of the host or of the job's cgroup, cumulative),"
+        " each null where it cannot be read",
     ),
     "residue_measured": ("controller", "processes, shared_memory, ports, temporary_files, after_s, readable"),
     "evidence_captured": ("controller", "files, why"),

@@ -81,6 +81,16 @@ def test_the_phases_of_each_step_are_told_in_their_order(job, run_dir):
     assert told(run_dir) == [(step, phase) for step in (1, 2) for phase in phases] + [(3, "data")]
 
 
+def test_a_step_after_a_checkpoint_phase_keeps_its_own_number(job, run_dir):
+    job.step(1)
+    chaos.agent.enter("checkpoint_commit", 1)
+    job.step(2)
+    phases = ["data", "checkpoint_commit", "forward", "backward", "optimizer", "step_returned", "step_done"]
+    assert told(run_dir)[6:] == [
+        *((1 if phase == "checkpoint_commit" else 2, phase) for phase in phases), (3, "data"),
+    ]  # fmt: skip
+
+
 def test_a_process_hooked_twice_tells_each_phase_once(job, run_dir):
     enter_rank(chaos.agent)  # a reentry: new model, new optimizer, the same process
     again = Job()

@@ -32,10 +32,10 @@ def watch(agent: Agent, model: Any, optimizer: Any) -> None:
     def forward_begins(*_: Any) -> None:
         if torch.compiler.is_compiling():
             return
-        agent.enter("forward", agent.step)
+        agent.enter("forward", agent.training)
 
     def optimizer_begins(*_: Any) -> None:
-        agent.enter("optimizer", agent.step)
+        agent.enter("optimizer", agent.training)
 
     def optimizer_ended(*_: Any) -> None:
         agent.step_returned()
@@ -57,7 +57,7 @@ def _hook_backward(agent: Agent) -> None:
 
     @functools.wraps(original)
     def backward(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        agent.enter("backward", agent.step)
+        agent.enter("backward", agent.training)
         return original(self, *args, **kwargs)
 
     torch.Tensor.backward = backward
