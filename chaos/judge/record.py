@@ -11,7 +11,6 @@ from typing import Any
 from chaos.judge.steps import Growing, Steps
 from chaos.model.events import Blind, Event, is_routine
 
-_DROPPED = frozenset({"memory_measured", "clock_offset_measured"})
 # What the job did. After we asked it to stop, whatever it says is our doing and proves nothing about it.
 _OF_THE_JOB = frozenset(
     {
@@ -94,7 +93,7 @@ class Record:
         growing: dict[str | None, Growing] = {}
         for event in events:
             self._last_ns = max(self._last_ns, event.t_ns)
-            if event.kind in _DROPPED or is_routine(event.kind, event.data.get("phase")) or not self._is_sound(event):
+            if is_routine(event.kind, event.data.get("phase")) or not self._is_sound(event):
                 continue
             if event.kind == "source_blind":
                 self.blind.append(_blind_of(event))
