@@ -75,6 +75,7 @@ class ObjectivePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What the job is held to. Times in seconds. `recovered_by` empty = not asked; ("none",) = must not need recovery.
 
     `state_close` None = exact, bit for bit; else the relative loss difference allowed per step.
+    `memory_growth_bytes`: for each restart inside a process. `blamed`: NVRx must name a rank that was hit.
     `dropped` and `added` are check names.
     """
 
@@ -89,6 +90,8 @@ class ObjectivePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     world_size: str = "same"
     state_close: float | None = None
     step_time_ratio: float = 1.5
+    memory_growth_bytes: int | None = None
+    blamed: bool = False
     added: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
 
