@@ -60,6 +60,7 @@ class Growing:
         self.tracks: dict[tuple[int, str, int, str], int] = {}
         self.integers = {name: array("q") for name in _INTEGERS}
         self.floats = {name: array("d") for name in _FLOATS}
+        self.busy: set[int] = set()
 
     def add(self, event: Event) -> None:
         """One `step_done` with a step, a rank and a life."""
@@ -74,6 +75,8 @@ class Growing:
             column.append(value)
         for name, floats in self.floats.items():
             floats.append(_float(data.get(name)))
+        if data.get("device_busy") is True:
+            self.busy.add(data["step"])
 
 
 class Steps:
@@ -95,6 +98,7 @@ class Steps:
     def __init__(self, growing: Growing | None = None, *, until_ns: int | None = None) -> None:
         """`until_ns`: later steps are left out."""
         growing = growing or Growing()
+        self.busy = frozenset(growing.busy)  # steps that a rank reported before its device had finished them
         keys = sorted(growing.tracks)
         self.tracks = tuple(Track(*key) for key in keys)
         place = np.empty(len(keys), np.int64)

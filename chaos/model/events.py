@@ -27,7 +27,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "step_returned": ("rank", "step"),
     "step_done": (
         "rank",
-        "step, loss, lr, grad_norm (hex of float64; loss and grad_norm reduced over ranks), samples [first, end)",
+        "step, loss, lr, grad_norm (hex of float64; loss and grad_norm reduced over ranks), samples [first, end),"
+        " device_busy (true: reported before the device had finished it)",
     ),
     "checkpoint_began": ("rank", "step, path"),
     "checkpoint_staged": ("rank", "step, stall_s (what saving cost the training thread)"),

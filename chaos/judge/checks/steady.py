@@ -87,12 +87,15 @@ def steady_after(case: Case) -> Finding:
 
 def _steady_after(case: Case, outage: Incident) -> Finding:
     needed = case.plan.steady_steps
-    done = len(outage.steps_after)
     refs = tuple(fault.ref for fault in outage.faults)
     if outage.holding is None:
         return unknown("never recovered", *refs)
+    too_early = sum(1 for step in outage.steps_after if step in outage.holding.steps.busy)
+    done = len(outage.steps_after) - too_early
     if done < needed:
         words = f"{done} steps beyond the highest one before, {needed} needed"
+        if too_early:
+            return failed(f"{words}; {too_early} more were reported while the device was still busy", *refs)
         return (
             unknown(f"{words}: {_cut_short(case, outage)}", *refs) if _cut_short(case, outage) else failed(words, *refs)
         )
