@@ -81,7 +81,10 @@ KINDS: dict[str, tuple[str, str]] = {
         " each null where it cannot be read",
     ),
     "residue_measured": ("controller", "processes, shared_memory, ports, temporary_files, after_s, readable"),
-    "evidence_captured": ("controller", "files, why"),
+    "evidence_captured": (
+        "controller",
+        "files, stands (where each main thread stood: rank, ref, text), failed (what could not be written), why",
+    ),
     "run_concluded": ("controller", "open_entries, measured, entries"),
 }
 
