@@ -34,7 +34,7 @@ from chaos.scenario.load import Scenario
 from chaos.scenario.plan import compile_plan
 from chaos.scenario.show import resolved_yaml
 
-POLL_S = 0.5  # how often the run is shown anew; its end is told by the kernel
+POLL_S, CALM_POLL_S = 0.3, 1.0  # how often the run is shown anew: live, and line by line. Its end is told by the kernel
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 RUNNER_ENDS_S = 60.0  # after a signal: undoing, measuring and judging take seconds; past this it is killed
 WATCHDOG_ENDS_S = 12.0  # it has everything undone within 10 s of a runner's end
@@ -43,6 +43,11 @@ LEDGER = "ledger.jsonl"
 
 class View(Protocol):
     """What shows a run to people."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody watches a picture that is drawn anew."""
+        ...
 
     def run_began(self, plan: Plan, k: int, n: int, run_dir: Path) -> None: ...
 
@@ -141,7 +146,7 @@ class Campaign:
             while self._runner.poll() is None:
                 self._show(follower)
                 self._pass_signal_on()
-                select.select([ended], [], [], POLL_S)
+                select.select([ended], [], [], POLL_S if self._view.is_live else CALM_POLL_S)
         finally:
             os.close(ended)
             self._show(follower)
@@ -257,6 +262,8 @@ def run_scenario(scenario: Scenario, out: Path, *, seed: int = 0, view: View | N
 
 class SilentView:
     """Shows nothing."""
+
+    is_live = False
 
     def run_began(self, plan: Plan, k: int, n: int, run_dir: Path) -> None:
         return None

@@ -3,8 +3,9 @@
 A write with cold caches costs the training thread several times what a note costs (docs/decisions, 6). So a thread of
 the job only notes: time stamp, header, plain values. One thread alone writes, in the order of the notes, whole lines
 in one `os.write`, and it alone learns that the disk fails; so there is nothing to lock. The events of every step are
-written within FLUSH_S, all others at once. Where an event must be on disk before something is done, `settle` waits
-for it. A death from outside (a signal, `os._exit`) loses at most what was noted FLUSH_S before.
+written within FLUSH_S (CALM_FLUSH_S when not `in_haste`), all others at once. Where an event must be on disk before
+something is done, `settle` waits for it. A death from outside (a signal, `os._exit`) loses at most what was noted in
+that time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 
 from chaos.history.writer import Writer
 
-FLUSH_S = 0.05  # each wake-up takes the interpreter away from the training thread
+FLUSH_S = 0.05  # while the rank holds an order: what it did last before a harm from outside is to be known
+CALM_FLUSH_S = 0.2  # else: each wake-up takes the interpreter, and a CPU, away from training
 SETTLE_S = 1.0  # a disk that takes longer for a line hangs: then nothing is done
 CLOSE_S = 2.0  # a disk that takes no line for so long at the end of the process hangs: the rest is given up
 BATCH = 500  # notes in one write at most
@@ -33,12 +35,15 @@ class Recorder:
     """`failed(reason)` is called once, on the recorder's thread, when it has to end before its time.
 
     Deque and SimpleQueue take a value in one step of C code: an asynchronous exception finds it taken or not taken,
-    and no lock held. That exception may fall between a note and its wake-up; then the note waits FLUSH_S.
+    and no lock held. That exception may fall between a note and its wake-up; then the note waits that long.
     """
 
-    def __init__(self, writer: Writer, failed: Callable[[str], None]) -> None:
+    def __init__(
+        self, writer: Writer, failed: Callable[[str], None], in_haste: Callable[[], bool] = lambda: True
+    ) -> None:
         self._writer = writer
         self._failed = failed
+        self._in_haste = in_haste
         self._notes: deque[_Event | _Mark | str] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._closing = False
@@ -137,7 +142,7 @@ class Recorder:
 
     def _pause(self) -> None:
         try:
-            self._wake.get(timeout=FLUSH_S)
+            self._wake.get(timeout=FLUSH_S if self._in_haste() else CALM_FLUSH_S)
         except Empty:
             pass
 

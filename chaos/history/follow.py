@@ -16,10 +16,12 @@ from chaos.model.events import HEADER, KINDS, Event
 
 # Five of six lines of a running job, and nobody who follows needs them: not worth the time that the job then lacks.
 _PASSED_OVER = (b'"kind":"phase_entered"', b'"kind":"step_returned"')
+_STEP = b'"kind":"step_done"'
 
 
 class Follower:
-    """`poll()` gives the events since the last call, in order of their time stamps, without the phases."""
+    """`poll()` gives the events since the last call, in order of their time stamps, without the phases. Of steps that a
+    rank did one after the other with nothing else between them it gives the last: how far it is, not all it did."""
 
     def __init__(self, history_dir: Path) -> None:
         self._folder = history_dir
@@ -50,15 +52,22 @@ class Follower:
             return []
         self._offsets[name] = offset + len(chunk)
         *lines, self._pending[name] = (self._pending.get(name, b"") + chunk).split(b"\n")
-        events = []
-        for line in lines:
-            self._lines[name] = self._lines.get(name, 0) + 1
+        first = self._lines.get(name, 0) + 1
+        self._lines[name] = first - 1 + len(lines)
+        kept: list[tuple[bytes, int]] = []
+        step: tuple[bytes, int] | None = None  # the last of the steps that came one after the other
+        for number, line in enumerate(lines, first):
             if _PASSED_OVER[0] in line or _PASSED_OVER[1] in line:
                 continue
-            event = as_event(line, name, self._lines[name])
-            if event is not None:
-                events.append(event)
-        return events
+            if _STEP in line:
+                step = (line, number)
+                continue
+            kept += [step] if step is not None else []
+            kept.append((line, number))
+            step = None
+        kept += [step] if step is not None else []
+        told = (as_event(line, name, number) for line, number in kept)
+        return [event for event in told if event is not None]
 
 
 def as_event(line: bytes, file: str, number: int) -> Event | None:

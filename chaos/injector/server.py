@@ -109,6 +109,14 @@ class RankServer:
         except TargetGone:
             return
 
+    def ask_evidence(self, life: str) -> bool:
+        """Asks a rank to write down what it knows of its collectives; false when it is not connected."""
+        try:
+            self._say(life, {"say": "evidence"})
+        except TargetGone:
+            return False
+        return True
+
     def connected_lives(self) -> dict[str, int]:
         with self._lock:
             return {life: connection.initial_rank for life, connection in self._connections.items()}

@@ -66,6 +66,11 @@ class LiveView:
         if self._live is not None:
             self._guarded(self._live.stop)
 
+    @property
+    def is_live(self) -> bool:
+        """Whether a picture is drawn anew, on a terminal."""
+        return self._live is not None
+
     def run_began(self, plan: Plan, k: int, n: int, run_dir: Path | str) -> None:
         """Run `k` of `n` (from 1) begins; events from now on belong to it."""
         self._run = RunProgress(plan)
@@ -96,7 +101,7 @@ class LiveView:
     def run_ended(self, verdict: Verdict) -> None:
         """The run is over; its line stays."""
         text = Text.assemble(
-            (words.outcome_words(verdict), STYLE.get(verdict.outcome, "yellow")),
+            (words.outcome_words(verdict), STYLE.get(words.shown_as(verdict), "yellow")),
             f"  {one_line(verdict.scenario, 80)}  {_ending(verdict)}",
             f"  ({self._elapsed_s():.1f} s)",
         )
