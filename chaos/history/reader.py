@@ -9,6 +9,7 @@ One file is open at a time, and no more than a line of it is held: a run may hav
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -177,7 +178,8 @@ class _File:
         blind += [_blind(self._name, reason, life=self._life, rank=self._rank) for reason in reasons]
 
     def _events(self, stream: IO[bytes], skip_routine: bool) -> Iterator[Event]:
-        for number, line in enumerate(_raw_lines(stream), start=1):
+        # As far as they are of a length that a line can have: a file without line ends must not fill the memory.
+        for number, line in enumerate(iter(partial(stream.readline, _LONGEST_LINE), b""), start=1):
             if not line.endswith(b"\n"):
                 self._refuse(number, "is cut: it has no line end")
                 continue
@@ -221,12 +223,6 @@ class _File:
             self._reasons.append(f"{self._name} line {number} {what}")
         else:
             self._hidden += 1
-
-
-def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Lines, as far as they are of a length that a line can have: a file without line ends must not fill the memory."""
-    while line := stream.readline(_LONGEST_LINE):
-        yield line
 
 
 def _against(path: Path, entry: Mapping[str, Any] | None) -> list[str]:

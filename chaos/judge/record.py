@@ -98,7 +98,10 @@ class Record:
             if event.kind == "source_blind":
                 self.blind.append(_blind_of(event))
             elif event.kind == "step_done":
-                growing.setdefault(event.group, Growing()).add(event)
+                steps = growing.get(event.group)
+                if steps is None:
+                    steps = growing[event.group] = Growing()
+                steps.add(event)
             else:
                 self._by_kind.setdefault(event.kind, []).append(event)
         return growing
@@ -112,7 +115,9 @@ class Record:
         if event.kind == "step_done" and not (_is_a(int, event.rank) and event.life and 0 <= event.t_ns < NUMBER_MAX):
             problem = f"{event.ref} is a step_done of no rank"
         if problem:
-            self.blind.append(Blind(source=_source(event), reason=problem, file=event.file, life=event.life))
+            self.blind.append(
+                Blind(source=_source(event), reason=problem, file=event.file, life=event.life, line=event.line)
+            )
         return not problem
 
     def _stop(self) -> int | None:
@@ -151,5 +156,5 @@ def _source(event: Event) -> str:
 def _blind_of(event: Event) -> Blind:
     return Blind(
         source=str(event.data["source"]), reason=f"{event.data.get('reason', 'no reason given')} ({event.ref})",
-        file=event.file, life=event.life, rank=event.rank,
+        file=event.file, life=event.life, rank=event.rank, line=event.line,
     )  # fmt: skip
