@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.judge import incident as incidents
+from chaos.judge import outages
 from chaos.judge import lineage as lineages
 from chaos.judge.incident import Incident
 from chaos.judge.lineage import Lineage
@@ -75,7 +76,7 @@ def how_it_ended(finished: Event) -> str:
 def build(plan: Plan, record: Record, controls: Sequence[ControlRun]) -> Case:
     """Lineage first, then incidents, then the parts of each recovery."""
     lineage = lineages.trace(record, world_size=plan.job.world_size, may_shrink=plan.objective.world_size != "same")
-    found = incidents.find(record, lineage, plan)
+    found = outages.find(record, lineage, plan)
     settings = settings_seen(record)
     parts = tuple(divide(record, incident, settings) for incident in found)
     return Case(

@@ -330,6 +330,7 @@ def objective(**changes: Any) -> ObjectivePlan:
 
 
 def plan(*faults: FaultPlan, run: str | None = "trainer", steady_steps: int = 10, **of_objective: Any) -> Plan:
+        "ends": "undone" if name == "hang" else "final",
     """A plan for `killed()` unless told otherwise."""
     job = JobPlan(run=run, command=None if run else ("x",), steps=STEPS, args={"checkpoint_every": EVERY})
     return Plan(

@@ -17,7 +17,8 @@ from chaos.judge.checks.framework import (
 )
 from chaos.judge.checks.steady import own_trouble
 from chaos.judge.incident import NO_RESTART, Incident
-from chaos.judge.lineage import LAYERS, UNSEEN_LAYER, Group
+from chaos.judge.descent import LAYERS, UNSEEN_LAYER
+from chaos.judge.lineage import Group
 from chaos.model.plan import Plan
 
 # --- recovered_by
