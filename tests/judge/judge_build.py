@@ -316,6 +316,7 @@ def fault(name: str = "kill", **changes: Any) -> FaultPlan:
     fields: dict[str, Any] = {
         "name": name, "fault": f"process.{name}", "params": {}, "ranks": (1,), "certifies": "it",
         "does_not_certify": "that",
+        "ends": "undone" if name == "hang" else "final",
         "at": At(step=FAULT_STEP, phase="backward", point="in_collective"),
     }  # fmt: skip
     return FaultPlan(**(fields | changes))
@@ -330,7 +331,6 @@ def objective(**changes: Any) -> ObjectivePlan:
 
 
 def plan(*faults: FaultPlan, run: str | None = "trainer", steady_steps: int = 10, **of_objective: Any) -> Plan:
-        "ends": "undone" if name == "hang" else "final",
     """A plan for `killed()` unless told otherwise."""
     job = JobPlan(run=run, command=None if run else ("x",), steps=STEPS, args={"checkpoint_every": EVERY})
     return Plan(
