@@ -1,6 +1,6 @@
 """The control channel of a rank: a Unix socket to the injector, served by one thread of its own.
 
-JSON lines both ways. From here: hello, reached, withdraw. From the injector: order, renew, cancel, done.
+JSON lines both ways. From here: hello, reached, withdraw. From the injector: order, renew, cancel, done, evidence.
 End of file, or anything that is not a message, disarms: an order that nobody stands behind does no harm.
 """
 
@@ -12,6 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from chaos.agent.evidence import tell_collectives
 from chaos.model.orders import Order
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ class Channel:
                 agent.orders.cancel(message["order_id"])
             elif say == "done":
                 self._answered.add(message["order_id"])
+            elif say == "evidence":
+                tell_collectives(agent)
             else:
                 raise ValueError(f"unknown message {say!r}")
         except Exception as error:

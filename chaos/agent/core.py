@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chaos.agent.channel import Channel
+from chaos.agent.evidence import offer_stacks
 from chaos.agent.nvrx_log import listen_to_nvrx
 from chaos.agent.obey import Orders
 from chaos.agent.recorder import SETTLE_S, Recorder
@@ -161,6 +162,7 @@ class Agent:
         )
         self.emit("settings_seen", {"settings": dict(settings)})
         listen_to_nvrx(self)
+        offer_stacks(self)
         if self.channel is not None:
             self.channel.open(self)
 
