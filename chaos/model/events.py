@@ -147,6 +147,12 @@ class Blind:
     file: str = ""
     life: str | None = None
     rank: int | None = None
+    line: int = 0  # 0: no single line
+
+    @property
+    def ref(self) -> str:
+        """`FILE:LINE`, or the file alone; empty where there is none."""
+        return f"{self.file}:{self.line}" if self.file and self.line else self.file
 
 
 def life_id(boot_id: str, pid_namespace: int, pid: int, start_ticks: int) -> str:
