@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.judge import incident as incidents
-from chaos.judge import outages
 from chaos.judge import lineage as lineages
+from chaos.judge import outages
 from chaos.judge.incident import Incident
 from chaos.judge.lineage import Lineage
 from chaos.judge.parts import Part, divide
 from chaos.judge.record import Record
+from chaos.judge.stages import Stages
 from chaos.model.control import ControlRun
 from chaos.model.events import Event
 from chaos.model.plan import Plan
@@ -78,7 +78,8 @@ def build(plan: Plan, record: Record, controls: Sequence[ControlRun]) -> Case:
     lineage = lineages.trace(record, world_size=plan.job.world_size, may_shrink=plan.objective.world_size != "same")
     found = outages.find(record, lineage, plan)
     settings = settings_seen(record)
-    parts = tuple(divide(record, incident, settings) for incident in found)
+    stages = Stages(record)
+    parts = tuple(divide(stages, incident, settings) for incident in found)
     return Case(
         plan=plan, record=record, lineage=lineage, incidents=found, parts=parts, settings=settings, controls=controls
     )  # fmt: skip

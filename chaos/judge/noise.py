@@ -7,8 +7,9 @@ such an interval it is at most the overlap. A figure that was not read excuses n
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from chaos.judge.record import Record
@@ -43,7 +44,11 @@ def hold_to(objective_s: float, observed_s: float, excused_s: float) -> tuple[Ou
 
 
 def _intervals(record: Record, start_ns: int, end_ns: int) -> Iterator[tuple[Event, Event, float]]:
-    for before, after in pairwise(record.of("machine_measured")):
+    samples = record.of("machine_measured")
+    first = max(0, bisect_right(samples, start_ns, key=lambda sample: sample.t_ns) - 1)
+    for before, after in pairwise(islice(samples, first, None)):
+        if before.t_ns >= end_ns:
+            return
         overlap_ns = min(after.t_ns, end_ns) - max(before.t_ns, start_ns)
         if overlap_ns > 0:
             yield before, after, overlap_ns / 1e9
