@@ -51,13 +51,20 @@ KINDS: dict[str, tuple[str, str]] = {
     "rank_excluded": ("rank", "text"),
     # NVRx's own words, from the process that said them, or read from a log by the controller
     "worker_failed": ("launcher or controller", "local_rank, pid, code, log, error_ns, text"),
-    "hang_detected": ("monitor or controller", "waited_s, log, error_ns, text"),
+    "hang_detected": (
+        "monitor or controller",
+        "waited_s, local_rank (null but where a log names no more than that), log, error_ns, text",
+    ),
     "rendezvous_joined": ("launcher or controller", "log, error_ns, text"),
     # the job, seen from outside
     "job_started": ("controller", "pid, argv, launcher (life)"),
-    "process_appeared": ("controller", "pid, ppid, role, command"),
-    "process_exited": ("controller", "pid, role, code, signal, source child|pidfd|none"),
-    "checkpoint_seen": ("controller", "step, path, files, bytes, problem (empty: whole by its own manifest)"),
+    "process_appeared": ("controller", "pid, ppid, role, of_rank (the rank that it serves), command"),
+    "process_exited": ("controller", "pid, role, code, signal, source child|pidfd|connector|launcher|none"),
+    "checkpoint_seen": (
+        "controller",
+        "step, path, files, bytes, problem (empty: whole by its own manifest), verified (false: too large to compare"
+        " every byte)",
+    ),
     "job_finished": ("controller", "code, signal, reason"),
     # faults
     "fault_armed": ("controller", "fault, order_id"),
@@ -77,8 +84,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "machine_measured": ("controller", "steal_s, foreign_cpu_s (both cumulative), run_delay_s {life: seconds}"),
     "memory_measured": (
         "controller",
-        "rss_bytes {life: bytes}, cgroup_bytes, oom_kills (of the host or of the job's cgroup, cumulative),"
-        " each null where it cannot be read",
+        "rss_bytes {life: bytes}, cgroup_bytes and cgroup_oom_kills (of the job's cgroup, if it has one of its own),"
+        " oom_kills (of the host); kills are cumulative; each null where it cannot be read",
     ),
     "residue_measured": ("controller", "processes, shared_memory, ports, temporary_files, after_s, readable"),
     "evidence_captured": (

@@ -1,106 +1,98 @@
-"""Reads the job's log as it grows and turns what launcher and rank monitors say (NVRx 0.4.1) into events.
+"""Reads the job's log as it grows, and writes as events what launcher, rank monitors and ranks say there.
 
-A line's own time stamp has milliseconds of the wall clock, cut and not rounded; the event is put on our
-clock by the difference of the two clocks when the line was read. Both errors are stated in `error_ns`.
+The fallback for what the handlers inside the job's processes hear themselves: later, less exact, but of every
+program's words. The forms of lines and their times are in `logs/`, the meaning of words in `model.nvrx_messages`.
+When the log cannot tell, that is said once for each reason (`source_blind`, source `launcher_log`); what it says
+is still written, as evidence that something was said, with an error as large as the doubt.
 """
 
 from __future__ import annotations
 
-import re
-import time
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from chaos.history.writer import Writer
+from chaos.model.nvrx_messages import told
+from chaos.observer.logs.clocks import LineClock, Look, look
+from chaos.observer.logs.lines import Line, read_line
+from chaos.observer.logs.markers import Markers
+from chaos.observer.overhear import EventWriter
 
-STAMP_ERROR_NS = 2_000_000  # milliseconds, cut, and the reading of two clocks one after the other
 READ_BYTES_MAX = 1 << 20
-
-_STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] \[\w+\] \[([^\]]*)\] (.*)")
-_FAILED = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
-_HEARTBEAT = re.compile(r"Did not get (initial|subsequent) heartbeat\. Waited ([\d.]+) seconds")
-_SECTION = re.compile(r"Section '([^']*)' has been open for|Was out of section for")
-_JOINED = re.compile(r"has joined (?:round (\d+) of )?the rendezvous")
-_MONITOR = re.compile(r"RankMonServer\d+@[^:]*:(\d+)$")
+PENDING_BYTES_MAX = 1 << 20  # a line that does not end is no line of NVRx's
 
 
 class LauncherLog:
     """`poll()` reads what is new and writes the events found. `log_name` is how events cite the file."""
 
-    def __init__(self, path: Path, log_name: str, writer: Writer) -> None:
-        self._path, self._log_name, self._writer = path, log_name, writer
+    def __init__(self, path: Path, log_name: str, writer: EventWriter, clocks: Callable[[], Look] = look) -> None:
+        self._path, self._log_name, self._writer, self._clocks = path, log_name, writer, clocks
+        self._clock = LineClock()
+        self._markers = Markers()
         self._offset = 0
         self._line_count = 0
         self._pending = b""
-        self._blind = False
+        self._said: set[str] = set()
 
     def poll(self, *, last: bool = False) -> None:
         """Reads to the end of the file as it is now. A file that cannot be read is said once, and never fatal.
 
         Before the job starts there is no file yet; only at the last look is a file that never came a blind source.
         """
+        jumped = self._clock.begin(self._clocks())
+        if jumped:
+            self._say_blind("clock", jumped)
         try:
             with open(self._path, "rb") as log:
-                log.seek(self._offset)
-                while chunk := log.read(READ_BYTES_MAX):
-                    self._offset += len(chunk)
-                    self._take(chunk)
+                self._read(log)
         except FileNotFoundError as error:
             if last or self._offset:
-                self._say_blind(error)
+                self._say_blind("file", str(error))
         except OSError as error:
-            self._say_blind(error)
+            self._say_blind("file", str(error))
+        if last and (hidden := self._markers.hidden()):
+            self._say_blind("hidden", hidden)
 
-    def _say_blind(self, error: OSError) -> None:
-        if not self._blind:
-            self._blind = True
-            self._writer.write_about("source_blind", {"source": "launcher_log", "reason": str(error)}, life=None)
+    def saw_process(self, kind: str, fields: Mapping[str, Any], rank: int | None, t_ns: int) -> None:
+        """What the process table shows, which the log must bear out."""
+        self._markers.process(kind, fields, rank, t_ns)
+
+    def _read(self, log: Any) -> None:
+        size = log.seek(0, 2)
+        if size < self._offset:
+            self._say_blind("cut", f"{self._log_name} became shorter: from {self._offset} to {size} bytes")
+            self._offset, self._pending = size, b""
+        log.seek(self._offset)
+        while chunk := log.read(READ_BYTES_MAX):
+            self._offset += len(chunk)
+            self._take(chunk)
 
     def _take(self, chunk: bytes) -> None:
         *lines, self._pending = (self._pending + chunk).split(b"\n")
-        for line in lines:
+        if len(self._pending) > PENDING_BYTES_MAX:
+            self._pending = b""
+        for raw in lines:
             self._line_count += 1
-            self._read_line(line.decode("utf-8", "replace"))
+            line = read_line(raw.decode("utf-8", "replace"))
+            if line is not None:
+                self._tell(line)
 
-    def _read_line(self, text: str) -> None:
-        found = _STAMP.search(text)
-        if found is None:
+    def _tell(self, line: Line) -> None:
+        said = told(line.message, line.logger)
+        if said is None:
             return
-        stamp, who, message = found.groups()
-        event = parse_message(who, message)
-        if event is None:
-            return
-        kind, rank, fields = event
-        try:
-            t_ns, wall_s = on_our_clock(stamp)
-        except ValueError:
-            return  # no day of any calendar: some other line that only looks like one
-        fields |= {
-            "log": f"{self._log_name}:{self._line_count}",
-            "error_ns": STAMP_ERROR_NS,
-            "text": message[:300],
-        }
-        self._writer.write_about(kind, fields, life=None, rank=rank, t_ns=t_ns, wall_s=wall_s)
+        when = self._clock.date(line)
+        if when.doubt:
+            self._say_blind("clock", when.doubt)
+        fields = {**said.fields, "log": f"{self._log_name}:{self._line_count}", "error_ns": when.error_ns}
+        fields.setdefault("text", line.message)
+        if said.kind == "hang_detected":
+            fields["local_rank"] = line.local_rank
+        rank = line.rank if said.speaker is None else said.speaker
+        self._writer.write_about(said.kind, fields, life=None, rank=rank, t_ns=when.t_ns, wall_s=when.wall_s)
+        self._markers.told(said.kind, when.t_ns)
 
-
-def parse_message(who: str, message: str) -> tuple[str, int | None, dict[str, Any]] | None:
-    """(kind, rank, fields) of one message of launcher or rank monitor, or None when it says nothing for us."""
-    if found := _FAILED.search(message):
-        code, local_rank, pid = map(int, found.groups())
-        return "worker_failed", None, {"local_rank": local_rank, "pid": pid, "code": code}
-    monitor = _MONITOR.search(who)
-    rank = int(monitor[1]) if monitor else None
-    if found := _HEARTBEAT.search(message):
-        return "hang_detected", rank, {"waited_s": float(found[2])}
-    if _SECTION.search(message):
-        return "hang_detected", rank, {"waited_s": None}
-    if _JOINED.search(message):
-        return "rendezvous_joined", None, {}
-    return None
-
-
-def on_our_clock(stamp: str) -> tuple[int, float]:
-    """A log's local time as (CLOCK_MONOTONIC ns, wall seconds), by the difference of the clocks now."""
-    wall_s = datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").timestamp()
-    return time.monotonic_ns() + int((wall_s - time.time()) * 1e9), wall_s
+    def _say_blind(self, cause: str, reason: str) -> None:
+        if cause not in self._said:
+            self._said.add(cause)
+            self._writer.write_about("source_blind", {"source": "launcher_log", "reason": reason}, life=None)

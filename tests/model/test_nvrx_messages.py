@@ -15,16 +15,17 @@ from chaos.model.nvrx_messages import RANKS_MAX, TEXT_MAX, ranks_named, told
 NEW = "[2026-12-01 12:18:09.896722] "
 KILLED = "failed (exitcode: -9) local_rank: 1 (pid: 777) of binary: /usr/bin/python3"
 OLD_TERM = "RankShouldRestart('Interruption.EXCEPTION on ranks={1}') <- RuntimeError('boom')"
-NEW_TERM = "RankShouldRestart('Interruption.EXCEPTION affecting ranks {0}, Interruption.TERMINATED affecting ranks {1}')"
+NEW_TERM = (
+    "RankShouldRestart('Interruption.EXCEPTION affecting ranks {0}, Interruption.TERMINATED affecting ranks {1}')"
+)
 MONITOR = "nvidia_resiliency_ext.inprocess.monitor_process"
-IN_PROCESS = {"source": "in_process"}
 SAID = [
     (f"rank=1 term_ex: {OLD_TERM}", 1, "interruption_reported", {"marker": "term_ex", "text": OLD_TERM, "ranks": [1]}),
     (
         f"{NEW}rank=0 term_ex: {NEW_TERM}", 0, "interruption_reported",
         {"marker": "term_ex", "text": NEW_TERM, "ranks": [0, 1]},
     ),
-    ("rank=1 fn_ex: RuntimeError('boom')", 1, "interruption_reported", {**IN_PROCESS, "marker": "fn_ex", "ranks": None}),
+    ("rank=1 fn_ex: RuntimeError('boom')", 1, "interruption_reported", {"source": "in_process", "ranks": None}),
     ("rank=0 async_ex: RankShouldRestart()", 0, "interruption_reported", {"marker": "async_ex", "ranks": None}),
     (f"{NEW}rank=0 other_ex: KeyError()", 0, "interruption_reported", {"marker": "other_ex"}),
     ("rank=0 abort_ex: RuntimeError('x')", 0, "interruption_reported", {"marker": "abort_ex"}),
@@ -71,7 +72,8 @@ SILENT = [
     "  - Cycle: 0 Event: rendezvous_started Node: vm Rank: None Time: 2026-12-01 12:18:51.885 UTC",
     "[NestedRestarter] name=[InJob] state=handling stage=starting",
     "[NestedRestarter] name=[InProcess] state=initialize",
-    "rank=0 terminate_ex: RuntimeError('x')", "rank=0 completion_ex: x", "rank=0 finalize_ex: x", "rank=0 fn_ex without",
+    "rank=0 terminate_ex: RuntimeError('x')", "rank=0 completion_ex: x", "rank=0 finalize_ex: x",
+    "rank=0 fn_ex without",
     "the log said: rank=0 fn_ex: RuntimeError('boom')", f"the log said: {KILLED}",
     "[default] worker group successfully finished. Waiting 300 seconds for other agents to finish.",
     "[default] Detected 1 new nodes from group_rank=0; will restart worker group",
@@ -145,7 +147,7 @@ def test_every_kind_told_is_of_the_vocabulary_and_has_its_own_fields_only():
 
 
 _PIECES = [text for text, *_ in SAID] + [
-    "rank=", "term_ex: ", "Interruption.X on ranks={", "}", "[Cycle ", "] ", "Waited ", "9" * 400, " seconds", "\n", "-",
+    "rank=", "term_ex: ", "Interruption.X on ranks={", "}", "[Cycle ", "] ", "Waited ", "9" * 400, " seconds", "\n",
 ]  # fmt: skip
 
 
