@@ -93,7 +93,8 @@ def _incident(case: Case, incident: Incident, parts: Sequence[Part]) -> Incident
         full_recovery_time_s=incident.seconds_to(incident.full_ns),
         parts=tuple(PartTime(name=part.name, time_s=part.time_s, bounded_by=part.bounded_by) for part in parts),
         lost_steps=incident.lost_steps,
-        restarts={**incident.restarts(), "abandoned": case.lineage.abandoned_restarts},
+        restarts=incident.restarts(),
+        cause=incident.cause,
     )
 
 

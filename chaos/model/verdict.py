@@ -60,6 +60,7 @@ class IncidentVerdict(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[PartTime, ...] = ()
     lost_steps: int | None = None
     restarts: dict[str, int] = {}
+    cause: str = ""
 
 
 class FaultVerdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,8 +59,8 @@ MEANING: dict[str, str] = {
     "IncidentVerdict.full_recovery_time_s": "clock start → steady again",
     "IncidentVerdict.parts": "what the recovery time was spent on; the parts add up to it",
     "IncidentVerdict.lost_steps": "steps done by all ranks and done again",
-    "IncidentVerdict.restarts": "restarts that led to a step, by layer; `abandoned`: those that led nowhere, over the "
-    "whole run",
+    "IncidentVerdict.restarts": "restarts that led to a step, by layer; `abandoned`: those that led nowhere",
+    "IncidentVerdict.cause": "what from outside the job had a part in it, where kernel or scheduler recorded it",
     "PartTime.name": "`detection`, `teardown`, `start`, `rendezvous`, `init`, `checkpoint_load`, `first_step`",
     "PartTime.time_s": "how long it took",
     "PartTime.bounded_by": "the setting that the time was spent on, where one explains it",
