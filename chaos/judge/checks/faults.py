@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.judge.case import Case
+from chaos.judge.checks import citing
 from chaos.judge.checks.framework import (
     CONTROLLER,
     RANKS,
@@ -30,18 +31,18 @@ def fired_as_planned(case: Case) -> Finding:
     strays = [event for event in case.fired if event.data["fault"] not in planned]
     findings = [failed(f"{event.data['fault']} fired and was not planned", event.ref) for event in strays]
     findings += [_as_planned(case, fault) for fault in case.plan.faults]
-    return worst_of(findings, nothing=passed("no fault planned"))
+    return worst_of(findings, nothing=passed("no fault planned", *citing.ending(case)))
 
 
 def _as_planned(case: Case, fault: FaultPlan) -> Finding:
     fired = [event for event in case.fired if event.data["fault"] == fault.name]
     if not fired:
-        return unknown(f"{fault.name} never fired{_why_not(case, fault.name)}")
+        return _never(case, fault, f"{fault.name} never fired")
     findings = list(_wrong(case, fault, fired))
     ranks = {_initial_rank(event) for event in fired}
     missing = sorted(set(fault.ranks) - {rank for rank in ranks if rank is not None})
     if missing and None not in ranks:
-        findings.append(unknown(f"{fault.name} did not fire in rank {missing[0]}{_why_not(case, fault.name)}"))
+        findings.append(_never(case, fault, f"{fault.name} did not fire in rank {missing[0]}"))
     where = ", ".join(describe(event) for event in fired)
     return worst_of(findings, nothing=passed(f"{fault.name} fired once: {where}", *(event.ref for event in fired)))
 
@@ -75,12 +76,20 @@ def _misplaced(case: Case, fault: FaultPlan, event: Event) -> Iterator[Finding]:
     if at.after_s is not None and steady is not None:
         after_s = (event.t_ns - steady.t_ns) / 1e9
         if after_s < at.after_s - _EARLY_S:
-            yield failed(f"{fault.name} fired {after_s:.2f} s after steady state, planned {at.after_s:g} s", event.ref)
+            yield failed(
+                f"{fault.name} fired {after_s:.2f} s after steady state, planned {at.after_s:g} s",
+                steady.ref,
+                event.ref,
+            )
 
 
-def _why_not(case: Case, name: str) -> str:
-    told = [event for event in case.record.of("fault_not_fired", "fault_disarmed") if event.data.get("fault") == name]
-    return f": {told[-1].data.get('reason', 'no reason given')} ({told[-1].ref})" if told else ""
+def _never(case: Case, fault: FaultPlan, words: str) -> Finding:
+    """With the last word on why; else only the end of the run shows that it never came."""
+    reasons = case.record.of("fault_not_fired", "fault_disarmed")
+    told = [event for event in reasons if event.data.get("fault") == fault.name]
+    if not told:
+        return unknown(words, *citing.ending(case))
+    return unknown(f"{words}: {told[-1].data.get('reason', 'no reason given')} ({told[-1].ref})", told[-1].ref)
 
 
 def _initial_rank(event: Event) -> int | None:
@@ -104,14 +113,14 @@ def describe(event: Event) -> str:
 
 def took_effect(case: Case) -> Finding:
     if not case.plan.faults and not case.fired:
-        return passed("no fault planned")
+        return passed("no fault planned", *citing.ending(case))
     findings = [
-        unknown(f"{fault.name} never fired")
+        _never(case, fault, f"{fault.name} never fired")
         for fault in case.plan.faults
         if not any(event.data["fault"] == fault.name for event in case.fired)
     ]
     findings += [_effect(case, event) for event in case.fired]
-    return worst_of(findings, nothing=unknown("no outside evidence"))
+    return worst_of(findings, nothing=unknown("no outside evidence", *citing.ending(case)))
 
 
 def _effect(case: Case, fired: Event) -> Finding:
@@ -133,7 +142,7 @@ def _effect(case: Case, fired: Event) -> Finding:
     if confirmed:
         return passed(f"{name}: {confirmed[0].data.get('how') or 'seen from outside'}", confirmed[0].ref)
     why = f": {told[0].data.get('reason', '')}" if told else ""
-    return unknown(f"{name}: no outside evidence that it acted{why}", fired.ref)
+    return unknown(f"{name}: no outside evidence that it acted{why}", fired.ref, *citing.refs(told))
 
 
 # --- undone
@@ -142,7 +151,7 @@ def _effect(case: Case, fired: Event) -> Finding:
 def undone(case: Case) -> Finding:
     concluded = case.record.last("run_concluded")
     if concluded is None:
-        return unknown("nobody measured at the end what is left of ours")
+        return unknown("nobody measured at the end what is left of ours", *citing.ending(case))
     still_open = concluded.data.get("open_entries")
     if not isinstance(still_open, int):
         return unknown("the count of open entries was not recorded", concluded.ref)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from chaos.judge.case import REFERENCE_JOB, Case
+from chaos.judge.checks.citing import ending, of_blind
 from chaos.model.events import Blind
 from chaos.model.plan import Plan
 from chaos.model.verdict import WORD, Check, Outcome
@@ -111,12 +112,13 @@ def _finding(spec: CheckSpec, case: Case, blind: Sequence[Blind]) -> Finding:
     unseen = [source for source in blind if _needs(spec, source)]
     if unseen:
         more = f" (and {len(unseen) - 1} more)" if len(unseen) > 1 else ""
-        return unknown(f"blind: {unseen[0].reason}{more}")
+        return unknown(f"blind: {unseen[0].reason}{more}", *of_blind(unseen))
     finding = spec.body(case)
     cut_short = case.record.interrupted and case.record.stop_ns is not None
     if not cut_short or finding.outcome is Outcome.FAIL or (spec.stands and finding.outcome is Outcome.PASS):
         return finding
-    return Finding(outcome=Outcome.UNKNOWN, observed=f"interrupted; {finding.observed}", evidence=finding.evidence)
+    words, refs = f"interrupted; {finding.observed}", (*finding.evidence, *ending(case))
+    return Finding(outcome=Outcome.UNKNOWN, observed=words, evidence=refs)
 
 
 def _needs(spec: CheckSpec, source: Blind) -> bool:

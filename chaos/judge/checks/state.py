@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from chaos.judge import witness
 from chaos.judge.case import Case
+from chaos.judge.checks import citing
 from chaos.judge.checks.framework import (
     CONTROL,
     GROUPS,
@@ -23,6 +24,8 @@ from chaos.model.control import ControlRun
 from chaos.model.plan import Plan
 from chaos.model.verdict import Outcome
 
+CONTROLS = "control.jsonl"  # in the run's folder, a line for each of them
+
 
 def state_exact(case: Case) -> Finding:
     """Either witness can convict; a pass rests on at least one, and says which and over how many steps."""
@@ -34,14 +37,16 @@ def state_exact(case: Case) -> Finding:
     parted = None if agreement is None else _beyond(agreement.differences, None if close is None else close / 2)
     found = [
         _same_bits(loaded, "what was loaded is not what was saved"),
-        _itself(twice, close, repeatable_until=None if parted is None else parted.step),
+        _itself(case, twice, close, repeatable_until=None if parted is None else parted.step),
     ]
     if parted is not None:
-        found.append(unknown(f"not repeatable here: the fault-free runs differ first at {parted.where}"))
+        found.append(
+            unknown(f"not repeatable here: the fault-free runs differ first at {parted.where}", *_told_by(case))
+        )
     elif agreement is not None:
         found.append(_against_control(case, usable, close))
     bad = [finding for finding in found if finding is not None and finding.outcome is not Outcome.PASS]
-    return worst_of(bad, nothing=_testimony(found, refused, one_control=len(usable) == 1))
+    return worst_of(bad, nothing=_testimony(case, found, refused, one_control=len(usable) == 1))
 
 
 def _same_bits(compared: Compared, words: str) -> Finding | None:
@@ -49,7 +54,7 @@ def _same_bits(compared: Compared, words: str) -> Finding | None:
     return None if first is None else failed(f"{words}: {first.what}, {first.where}", *first.refs)
 
 
-def _itself(twice: Compared, close: float | None, *, repeatable_until: int | None) -> Finding | None:
+def _itself(case: Case, twice: Compared, close: float | None, *, repeatable_until: int | None) -> Finding | None:
     """The run against itself. Where the fault-free runs part, only what lies before that step proves anything."""
     first = _beyond(twice.differences, close)
     if first is not None and (repeatable_until is None or first.step < repeatable_until):
@@ -58,30 +63,39 @@ def _itself(twice: Compared, close: float | None, *, repeatable_until: int | Non
         return None
     how = "equal bits" if close is None else f"within {close:g}"
     digests = f" and {twice.digests} checkpoint digests" if twice.digests else ""
-    return passed(f"the run itself over {twice.steps} steps done twice{digests}, {how}")
+    return passed(
+        f"the run itself over {twice.steps} steps done twice{digests}, {how}", *citing.first_steps(case.lineage.groups)
+    )
 
 
 def _against_control(case: Case, usable: Sequence[ControlRun], close: float | None) -> Finding:
     compared = witness.against_control(case.lineage, case.record, usable[0])
     first = _beyond(compared.differences, close)
-    name = usable[0].run_id
+    name, refs = usable[0].run_id, _told_by(case)
     if first is not None:
-        return failed(f"differs from {name} at {first.where}: {first.what}{_size(first)}", *first.refs)
+        return failed(f"differs from {name} at {first.where}: {first.what}{_size(first)}", *first.refs, *refs)
     if compared.uncovered:
-        return unknown(f"{name} has no loss for step {compared.uncovered[0]}")
+        return unknown(f"{name} has no loss for step {compared.uncovered[0]}", *refs)
     if not compared.steps:
-        return unknown("no loss was seen that could be compared with the fault-free runs")
+        return unknown("no loss was seen that could be compared with the fault-free runs", *refs)
     how = "equal bits" if close is None else f"within {close:g}"
     digests = f" and {compared.digests} shard digests" if compared.digests else ""
-    return passed(f"two fault-free runs over {compared.steps} steps{digests}, {how}")
+    return passed(f"two fault-free runs over {compared.steps} steps{digests}, {how}", *refs)
 
 
-def _testimony(found: Sequence[Finding | None], refused: tuple[str, ...], *, one_control: bool) -> Finding:
+def _told_by(case: Case) -> tuple[str, ...]:
+    """The lines with what the fault-free runs did; the end of the run where there are none."""
+    return tuple(f"{CONTROLS}:{place}" for place in range(1, len(case.controls) + 1)) or citing.ending(case)
+
+
+def _testimony(case: Case, found: Sequence[Finding | None], refused: tuple[str, ...], *, one_control: bool) -> Finding:
     """What the pass rests on; without any witness it is unknown."""
     notes = [*refused, *(["only one fault-free run: not shown to be repeatable"] if one_control else [])]
     words = [finding.observed for finding in found if finding is not None]
-    text = "; ".join([*words, *notes])
-    return passed(text) if words else unknown("; ".join(["no control and nothing done twice", *notes]))
+    refs = tuple(ref for finding in found if finding is not None for ref in finding.evidence)
+    if not words:
+        return unknown("; ".join(["no control and nothing done twice", *notes]), *_told_by(case))
+    return passed("; ".join([*words, *notes]), *refs)
 
 
 def _beyond(differences: Sequence[Difference], close: float | None) -> Difference | None:

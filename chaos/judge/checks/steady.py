@@ -5,6 +5,8 @@ from __future__ import annotations
 from statistics import median
 
 from chaos.judge.case import Case, how_it_ended
+from chaos.judge.checks import citing
+from chaos.judge.checks.excused import by_cause, refs_of, words_of
 from chaos.judge.checks.framework import (
     CONTROLLER,
     GROUPS,
@@ -18,7 +20,7 @@ from chaos.judge.checks.framework import (
     worst_of,
 )
 from chaos.judge.checks.times import slower_than
-from chaos.judge.detection import DIRECT
+from chaos.judge.detection import DIRECT, is_of_scheduler
 from chaos.judge.incident import Incident
 from chaos.judge.lineage import Group
 from chaos.model.events import Event
@@ -35,19 +37,33 @@ def steady_before(case: Case) -> Finding:
     fired = case.fired[0] if case.fired else None
     until = fired.t_ns if fired else case.record.observed_until_ns
     own = own_trouble(case, until)
+    by_others = [] if fired is None else [outage for outage in case.incidents if outage.begun_ns < fired.t_ns]
+    if words_of(by_others):
+        return unknown(f"interrupted before the fault: {words_of(by_others)}", *refs_of(by_others))
     if own is not None and (fired is not None or case.plan.faults):
         return unknown(f"restarted or failed by itself before the fault: {own.kind}", own.ref)
-    steps = max((steady_steps(group, until) for group in case.lineage.groups), default=0)
+    counted = [(steady_steps(group, until), group) for group in case.lineage.groups]
+    steps = max((count for count, _ in counted), default=0)
+    group = next((group for count, group in counted if count == steps), None)
+    last = citing.done_at(group, _last_complete(group, until))
+    refs = (*last, *citing.refs([fired] if fired else []))
     if steps < case.plan.steady_steps:
-        reason = _end_reason(case)
-        return unknown(f"never steady: {steps} steps done by all ranks{reason}")
-    return passed(f"{steps} steps done by all ranks", *((fired.ref,) if fired else ()))
+        words, stands = citing.stood(case)
+        reason = f"{_end_reason(case)}{words}"
+        return unknown(f"never steady: {steps} steps done by all ranks{reason}", *stands, *refs, *citing.ending(case))
+    return passed(f"{steps} steps done by all ranks", *refs)
+
+
+def _last_complete(group: Group | None, until_ns: int) -> int | None:
+    """When the last step by then was done by all ranks."""
+    times = group.complete_ns.values() if group is not None else ()
+    return max((t_ns for t_ns in times if t_ns <= until_ns), default=None)
 
 
 def own_trouble(case: Case, until_ns: int) -> Event | None:
     """The first restart or interruption before that moment that no fault of ours explains."""
     for event in case.record.of(*DIRECT, "restart_entered", "rank_excluded"):
-        if event.t_ns < until_ns:
+        if event.t_ns < until_ns and not is_of_scheduler(event):
             return event
     return None
 
@@ -81,13 +97,13 @@ def _asks_steady_before(plan: Plan) -> bool:
 
 
 def steady_after(case: Case) -> Finding:
-    findings = [_steady_after(case, outage) for outage in case.outages]
-    return worst_of(findings, nothing=unknown("no fault fired"))
+    findings = [by_cause(_steady_after(case, outage), outage) for outage in case.outages]
+    return worst_of(findings, nothing=unknown("no fault fired", *citing.ending(case)))
 
 
 def _steady_after(case: Case, outage: Incident) -> Finding:
     needed = case.plan.steady_steps
-    refs = tuple(fault.ref for fault in outage.faults)
+    refs = (*citing.refs(outage.faults), *_after_refs(outage), *citing.ending(case))
     if outage.holding is None:
         return unknown("never recovered", *refs)
     too_early = sum(1 for step in outage.steps_after if step in outage.holding.steps.busy)
@@ -102,6 +118,14 @@ def _steady_after(case: Case, outage: Incident) -> Finding:
     return _pace(case, outage, f"{done} steps beyond the highest one before")
 
 
+def _after_refs(outage: Incident) -> tuple[str, ...]:
+    """The first and the last step beyond the highest one before."""
+    if outage.holding is None:
+        return ()
+    ends = dict.fromkeys((*outage.steps_after[:1], *outage.steps_after[-1:]))
+    return tuple(ref for step in ends for ref in citing.done_at(outage.holding, outage.holding.complete_ns[step]))
+
+
 def _cut_short(case: Case, outage: Incident) -> str:
     """Why the job could not show more steps, where that is no fault of the job; empty where it is."""
     if case.record.stop_ns is not None and outage.limit_ns >= case.record.observed_until_ns:
@@ -114,13 +138,14 @@ def _cut_short(case: Case, outage: Incident) -> str:
 def _pace(case: Case, outage: Incident, words: str) -> Finding:
     holding = outage.holding
     assert holding is not None  # the caller has looked
+    refs = (*citing.refs(outage.faults), *_after_refs(outage))
     before = step_times(outage.before, until_ns=outage.begun_ns) if outage.before else []
     start, end = holding.complete_ns[outage.steps_after[0]], holding.complete_ns[outage.steps_after[-1]]
     after = step_times(holding, since_ns=start, until_ns=end)
     if not before or not after:
-        return passed(f"{words}; no step time before to compare with")
+        return passed(f"{words}; no step time before to compare with", *refs)
     pace = slower_than(case, median(before), median(after), len(after), start, end)
-    return Finding(outcome=pace.outcome, observed=f"{words}; {pace.observed}")
+    return Finding(outcome=pace.outcome, observed=f"{words}; {pace.observed}", evidence=refs)
 
 
 def step_times(group: Group, *, since_ns: int = 0, until_ns: int) -> list[float]:
