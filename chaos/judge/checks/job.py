@@ -6,12 +6,15 @@ import signal
 from typing import Any
 
 from chaos.judge.case import Case, how_it_ended
+from chaos.judge.checks import citing
+from chaos.judge.checks.excused import refs_of, words_of
 from chaos.judge.checks.framework import CONTROLLER, RANKS, CheckSpec, Finding, failed, passed, reference_job, unknown
 from chaos.judge.incident import Incident
 from chaos.judge.noise import excuse_s
 
 RESIDUE_AFTER_S = 5.0  # what is gone by then was only slow to end
 RECOVERY_MAX_S = 20.0  # where the objective names no time: what a busy machine may need
+EXIT_MAX_S = 8.0  # launchers end some seconds after their ranks; the session waits a little longer than this
 _FROM_OUTSIDE = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP, signal.SIGQUIT})
 _KINDS_OF_RESIDUE = (
     ("processes", "process"), ("shared_memory", "shared memory"), ("ports", "port"),
@@ -27,18 +30,22 @@ def job_finished(case: Case) -> Finding:
     if case.record.stop_ns is not None:
         return _stopped(case)
     if finished is None:
-        return unknown("how the job ended was not seen")
+        return unknown("how the job ended was not seen", *citing.ending(case))
     code, ended_by = finished.data.get("code"), finished.data.get("signal")
+    refs = (finished.ref, *citing.refs(case.record.of("rank_finished")))
     status = how_it_ended(finished)
     if code == 0 and all_done:
-        return passed("status 0, every rank had done all steps", finished.ref)
+        return passed("status 0, every rank had done all steps", *refs)
     if code == 0 and not reference_job(case.plan) and not case.record.of("rank_finished"):
-        return unknown(f"{status}; no rank said how far it came", finished.ref)
+        return unknown(f"{status}; no rank said how far it came", *refs)
     if code == 0:
-        return failed(f"{status}, but not every rank had done all {case.plan.job.steps} steps", finished.ref)
+        return failed(f"{status}, but not every rank had done all {case.plan.job.steps} steps", *refs)
     if all_done:
-        return failed(f"{status}, though every rank had done all steps", finished.ref)
+        return failed(f"{status}, though every rank had done all steps", *refs)
     words = f"ended early: {status}"
+    last = case.incidents[-1:]
+    if words_of(last) and last[0].holding is None:
+        return unknown(f"{words}; but {words_of(last)}", *refs_of(last), *refs)
     if not case.fired and ended_by in _FROM_OUTSIDE:
         return unknown(f"{words}: from outside", finished.ref)
     if not case.fired and case.plan.faults:
@@ -50,14 +57,30 @@ def job_finished(case: Case) -> Finding:
 def _stopped(case: Case) -> Finding:
     """We ended it. That it hung is only said where it had had its time to recover from a fault, and did not."""
     asked = case.record.first("stop_requested")
-    ref = asked.ref if asked else ""
+    words, stands = citing.stood(case)
+    refs = (*stands, *citing.refs([asked] if asked else []))
     reason = asked.data.get("reason", "") if asked else ""
     stuck = [outage for outage in case.outages if outage.holding is None and _had_its_time(case, outage)]
     if stuck and not case.record.interrupted:
         last_ns = case.record.last_step_ns or case.record.start_ns
         still_s = (case.record.observed_until_ns - last_ns) / 1e9
-        return failed(f"hung: no step in the last {still_s:.1f} s before it was stopped ({reason})", ref)
-    return unknown(f"stopped by us: {reason}", ref)
+        return failed(f"hung: no step in the last {still_s:.1f} s before it was stopped ({reason}){words}", *refs)
+    exit_s = _exit_s(case)
+    if exit_s > EXIT_MAX_S and not case.record.interrupted:
+        done = citing.refs(case.record.of("rank_finished"))
+        return failed(
+            f"hung at its end: every rank had done all steps {exit_s:.1f} s before it was stopped{words}", *refs, *done
+        )
+    return unknown(f"stopped by us: {reason}", *refs)
+
+
+def _exit_s(case: Case) -> float:
+    """How long the job went on after every rank had done all steps, less what the machine withheld; 0: they had not."""
+    last = case.record.last("rank_finished")
+    if last is None or not case.all_finished():
+        return 0.0
+    until_ns = case.record.observed_until_ns
+    return (until_ns - last.t_ns) / 1e9 - excuse_s(case.record, last.t_ns, until_ns)
 
 
 def _had_its_time(case: Case, outage: Incident) -> bool:
@@ -76,7 +99,7 @@ def _had_its_time(case: Case, outage: Incident) -> bool:
 def no_residue(case: Case) -> Finding:
     measured = case.record.last("residue_measured")
     if measured is None:
-        return unknown("not measured")
+        return unknown("not measured", *citing.ending(case))
     if measured.data.get("readable") is not True:
         return unknown("could not be read", measured.ref)
     left = [(words, found) for name, words in _KINDS_OF_RESIDUE if (found := measured.data.get(name))]
