@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.judge.checks.registry import NOT_BUILT
 from chaos.judge.incident import NO_RESTART
 from chaos.model.events import Blind
 from chaos.model.verdict import Check, IncidentVerdict
@@ -51,12 +50,8 @@ def _reasons(checks: Sequence[Check]) -> list[str]:
 
 
 def not_asked(checks: Sequence[Check]) -> str:
-    """Names what a pass does not cover, those checks that cannot be asked yet among them."""
-    names = [
-        f"{check.name} (not built yet)" if check.name in NOT_BUILT else check.name
-        for check in checks
-        if check.outcome == "not_asked"
-    ]
+    """Names what a pass does not cover."""
+    names = [check.name for check in checks if check.outcome == "not_asked"]
     return f"Not asked: {', '.join(names)}." if names else "Everything was asked."
 
 

@@ -20,6 +20,7 @@ from chaos.model.events import Event
 
 DIFFERENCES_MAX = 1000  # the first ones; a run that differs everywhere needs no longer list
 AT_THE_END = 1 << 60  # the step of a digest taken at the end: after every other
+_PARTS = {"shards": "shards", "replicated": "replicated state", "random": "random state"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +111,9 @@ def _losses_twice(groups: Sequence[Group], close: float | None) -> tuple[int, li
     return len(np.unique(step[again])), differences
 
 
-def loaded_as_saved(record: Record, lineage: Lineage) -> Compared:
-    """Digests taken after loading a checkpoint against those taken when it was saved."""
+def loaded_as_saved(record: Record, lineage: Lineage, *parts: str) -> Compared:
+    """Digests of these parts (keys of `_PARTS`) after loading a checkpoint against those taken when it was saved.
+    What only one of both tells is not compared."""
     saved = {
         (event.data["step"], event.rank, _size_of(lineage, event)): event
         for event in record.of("digest_taken")
@@ -119,15 +121,17 @@ def loaded_as_saved(record: Record, lineage: Lineage) -> Compared:
     }
     differences, count = [], 0
     for event in record.of("digest_taken"):
-        if event.data.get("purpose") != "loaded":
-            continue
         known = saved.get((event.data["step"], event.rank, _size_of(lineage, event)))
-        if known is None:
+        if event.data.get("purpose") != "loaded" or known is None:
             continue
-        count += 1
-        if known.data.get("shards") != event.data.get("shards"):
-            what = f"digest of rank {event.rank} after loading"
-            differences.append(Difference(step=event.data["step"], what=what, refs=(known.ref, event.ref)))
+        for part in parts:
+            one, other = known.data.get(part), event.data.get(part)
+            if not isinstance(one, str) or not isinstance(other, str):
+                continue
+            count += 1
+            if one != other:
+                what = f"{_PARTS[part]} of rank {event.rank} after loading"
+                differences.append(Difference(step=event.data["step"], what=what, refs=(known.ref, event.ref)))
     return Compared(steps=0, digests=count, differences=tuple(differences))
 
 

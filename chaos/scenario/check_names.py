@@ -13,11 +13,11 @@ NEEDS_OBJECTIVE: dict[str, str] = {
     "parts_in_time": "parts",
     "recovered_by": "recovered_by",
     "restart_budget": "restarts",
+    "blamed_right": "blamed",
+    "memory_flat": "memory_growth",
 }
 
 KNOWN: tuple[str, ...] = (
-    "steady_before", *CORE, *NEEDS_OBJECTIVE, "world_size", "lost_work", "state_exact", "data_exactly_once",
-    "checkpoint_integrity", "no_residue", "job_finished",
+    "steady_before", *CORE, *NEEDS_OBJECTIVE, "world_size", "lost_work", "single_history", "ranks_agree",
+    "state_exact", "data_exactly_once", "checkpoint_integrity", "no_residue", "job_finished",
 )  # fmt: skip
-
-NOT_YET: tuple[str, ...] = ("blamed_right", "single_history", "ranks_agree", "memory_flat")

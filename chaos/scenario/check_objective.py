@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import get_args
 
 from chaos.faults.catalogue import BY_NAME
-from chaos.scenario.check_names import CORE, KNOWN, NEEDS_OBJECTIVE, NOT_YET
+from chaos.scenario.check_names import CORE, KNOWN, NEEDS_OBJECTIVE
 from chaos.scenario.meaning import Draft, twice
 from chaos.scenario.problems import Path, found, not_one_of
 from chaos.scenario.schema import Objective, Part
 from chaos.scenario.units import seconds
+
+MEMORY_RESTARTS_MIN = 3  # as many as the judge needs to tell growth from a first allocation
 
 
 def layers_of(objective: Objective) -> list[str]:
@@ -25,6 +27,7 @@ def check(draft: Draft) -> None:
     _check_clock(draft)
     _check_restarts(draft)
     _check_timeout(draft)
+    _check_memory(draft)
     _check_names(draft)
     for part in draft.spec.objective.parts:
         if part not in get_args(Part):
@@ -98,14 +101,25 @@ def _check_timeout(draft: Draft) -> None:
                 draft.say(("faults", index, *path), f"found {time}, not shorter than limits.timeout ({timeout})")
 
 
+def _check_memory(draft: Draft) -> None:
+    """Growth shows only over several restarts of one process."""
+    if draft.spec.objective.memory_growth is None:
+        return
+    path: Path = ("objective", "memory_growth")
+    if "in_process" not in draft.spec.job.recovery:
+        draft.say(path, "needs in_process in job.recovery: a new process begins with new memory")
+    elif len(draft.spec.faults) < MEMORY_RESTARTS_MIN:
+        count = len(draft.spec.faults)
+        text = f"needs {MEMORY_RESTARTS_MIN} restarts inside living processes; there are {count} faults to cause them"
+        draft.say(path, text)
+
+
 def _check_names(draft: Draft) -> None:
     choice = draft.spec.objective.checks
     for side, names in (("add", choice.add), ("drop", choice.drop)):
         for index, name in enumerate(names):
             path: Path = ("objective", "checks", side, index)
-            if name in NOT_YET:
-                draft.say(path, f"{name} is not in this version; allowed: {', '.join(KNOWN)}")
-            elif name not in KNOWN:
+            if name not in KNOWN:
                 draft.say(path, not_one_of(name, KNOWN))
             elif side == "drop" and name in CORE:
                 draft.say(path, f"{name} cannot be dropped: without it a pass would prove nothing")

@@ -13,7 +13,7 @@ from chaos.model.plan import At, FaultPlan, JobPlan, LimitsPlan, ObjectivePlan, 
 from chaos.scenario.check_objective import layers_of
 from chaos.scenario.load import Scenario
 from chaos.scenario.schema import AfterPoint, Close, FaultEntry, Job, Limits, Objective, Target, When
-from chaos.scenario.units import seconds
+from chaos.scenario.units import bytes_of, seconds
 
 
 def compile_plan(scenario: Scenario, *, seed: int) -> Plan:
@@ -100,6 +100,8 @@ def _objective(objective: Objective) -> ObjectivePlan:
         world_size=objective.world_size,
         state_close=objective.state.close if isinstance(objective.state, Close) else None,
         step_time_ratio=objective.step_time_ratio,
+        memory_growth_bytes=None if objective.memory_growth is None else bytes_of(objective.memory_growth),
+        blamed=objective.blamed == "right",
         added=tuple(objective.checks.add),
         dropped=tuple(objective.checks.drop),
     )

@@ -12,12 +12,15 @@ import msgspec
 from msgspec import Meta
 
 from chaos.model.events import KINDS
-from chaos.scenario.units import PATTERN
+from chaos.scenario.units import PATTERN, SIZE_PATTERN
 
 SCHEMA = "nvrx-chaos/scenario/1"
 DEFAULTS_SCHEMA = "nvrx-chaos/defaults/1"
 
 Duration: TypeAlias = Annotated[str, Meta(pattern=PATTERN, description="a duration: 500ms, 8s, 2m")]
+Size: TypeAlias = Annotated[
+    str, Meta(pattern=SIZE_PATTERN, description="a whole number with its unit: 512KiB, 16MiB, 1GiB")
+]
 Line: TypeAlias = Annotated[str, Meta(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$", description="one line of text")]
 Text: TypeAlias = Annotated[
     str, Meta(max_length=2000, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f]*$", description="text, also of several lines")
@@ -147,8 +150,6 @@ class CheckChoice(Record, frozen=True, kw_only=True):
 class Objective(Record, frozen=True, kw_only=True):
     """What the job is held to."""
 
-    not_yet = {"memory_growth": "leave it out", "blamed": "leave it out"}
-
     recovered_by: Recovery | Annotated[list[Recovery], Meta(min_length=1)] | None = None
     clock_from: Literal["fired", "undone"] | None = None
     detection_time: Duration | None = None
@@ -161,6 +162,8 @@ class Objective(Record, frozen=True, kw_only=True):
     state: Literal["exact"] | Close = "exact"
     data: Literal["exactly_once"] = "exactly_once"
     step_time_ratio: Annotated[float, Meta(ge=1, le=1000)] = 1.5
+    memory_growth: Size | None = None
+    blamed: Literal["right"] | None = None
     checks: CheckChoice = CheckChoice()
 
 

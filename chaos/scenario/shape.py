@@ -169,7 +169,9 @@ def _leaf_problem(value: Any, kind: inspect.Type, description: str) -> str:
         fits = isinstance(value, int | float) and not isinstance(value, bool) and _within(value, kind)
     if fits:
         return ""
-    hint = "; put it in quotes" if isinstance(kind, inspect.StrType) and isinstance(value, int | float) else ""
+    hint = ""
+    if isinstance(kind, inspect.StrType) and isinstance(value, int | float):
+        hint = "; put it in quotes" if re.search(kind.pattern or "", str(value)) else ""
     return f"found {found(value)}; allowed: {_allowed(kind, description)}{hint}"
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from chaos.judge.checks.framework import CONTROL, CONTROLLER, GROUPS, LAUNCHER_LOG, RANKS, CheckSpec
-from chaos.judge.checks.registry import NOT_BUILT, REGISTRY
+from chaos.judge.checks.registry import REGISTRY
 from chaos.model.plan import At, FaultPlan, JobPlan, ObjectivePlan, Plan, Restarts
-from reference.markdown import code, listed, same_names, table
+from reference.markdown import code, same_names, table
 
 SOURCES = {
     RANKS: "the ranks' own histories",
@@ -75,10 +75,28 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "another number",
         "a group's size was not seen, or no group did a step",
     ),
+    "blamed_right": (
+        "With `objective.blamed: right`: do [NVRx's own records](judging.md#blame) name a rank that was hit?",
+        "they name only ranks that nothing hit; a healthy one named first or as well is a note",
+        "no record of NVRx that names a rank was read; or the one named was hit by another fault of the same incident",
+    ),
     "lost_work": (
         "Were at most `objective.lost_steps` steps done again, from the newest checkpoint that counts?",
         "more; or an older checkpoint was taken without a recorded refusal of the newer one",
         "never recovered, or the job ended before it had caught up",
+    ),
+    "single_history": (
+        "Did one group train after another, and the last step once? A *ghost*, one or two steps that a rank finishes "
+        "after it was woken to be killed, is no second history.",
+        "two groups surely trained at the same time; a group committed a checkpoint after its successor's first step; "
+        "two groups did the last step, though the first had ended or nothing had interrupted it",
+        "groups are not told apart; or their order is within the error of two hosts' clocks",
+    ),
+    "ranks_agree": (
+        "Do all ranks have the same step, learning rate, reduced loss, gradient norm, part of the data and replicated "
+        "state at the first step after a recovery and at the end, and each the random state that it saved?",
+        "one of these differs; shards and random states differ between ranks by design",
+        "one of them was not recorded, or the job did not come to its end",
     ),
     "state_exact": (
         "Is the state after the recovery the right one, [by two witnesses](judging.md#state)?",
@@ -96,6 +114,12 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "one was published before every rank had staged its part, mixes groups, lacks files, could not be loaded; "
         "ranks loaded different ones; the last one was removed",
         "none was committed; or it cannot be told whether one that was loaded had been committed",
+    ),
+    "memory_flat": (
+        "Did a process grow by at most `objective.memory_growth` for [each restart that it lived "
+        "through](judging.md#memory)?",
+        "more, in the worst rank",
+        "fewer than three restarts inside one process, or a rank's memory was not measured while it trained",
     ),
     "no_residue": (
         "Five seconds after its end, had the *job* left no processes, shared memory, ports or temporary files?",
@@ -117,21 +141,21 @@ ALL_OF_IT = ObjectivePlan(
     restarts=Restarts(in_job=1),
     lost_steps=20,
     state_close=1e-3,
+    memory_growth_bytes=1 << 24,
+    blamed=True,
 )
 NOTHING_MAY_RESTART = ObjectivePlan(recovered_by=("none",))
 
 
 def checks() -> str:
     """One table of what each asks, one of when it is asked and what it needs."""
-    built = [spec for spec in REGISTRY if spec.name not in NOT_BUILT]
-    same_names("checks", WORDS, (spec.name for spec in built))
+    same_names("checks", WORDS, (spec.name for spec in REGISTRY))
     meaning = table(
         ("check", "asks", "fails when", "unknown when"),
-        ((code(spec.name), *WORDS[spec.name]) for spec in built),
+        ((code(spec.name), *WORDS[spec.name]) for spec in REGISTRY),
     )
-    asking = table(("check", "asked", "core", "needs"), (_asking(spec) for spec in built))
-    later = f"Known by name, not built yet, and named so in every verdict: {listed(NOT_BUILT)}."
-    return f"{meaning}\n\n## When they are asked, and what they need\n\n{asking}\n\n{later}"
+    asking = table(("check", "asked", "core", "needs"), (_asking(spec) for spec in REGISTRY))
+    return f"{meaning}\n\n## When they are asked, and what they need\n\n{asking}"
 
 
 def _asking(spec: CheckSpec) -> tuple[str, str, str, str]:

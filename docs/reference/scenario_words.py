@@ -91,6 +91,9 @@ MEANING: dict[str, str] = {
     "Objective.state": "`exact`: the same bits. A mapping: losses may differ by a share.",
     "Objective.data": "Every sample once over the surviving history.",
     "Objective.step_time_ratio": "How many times as slow a step may be afterwards, by the medians.",
+    "Objective.memory_growth": "How much more memory each process may have for every restart inside it, such as "
+    "`16MiB`. Needs three faults at least, and `in_process`. Left out: not asked.",
+    "Objective.blamed": "`right`: NVRx's own records must name a rank that was hit. Left out: not asked.",
     "Objective.checks": "Checks asked beyond the usual ones, or not asked.",
     "RestartBounds.in_process": "Restarts inside the same processes.",
     "RestartBounds.in_job": "Restarts by the launcher.",

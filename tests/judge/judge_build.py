@@ -30,8 +30,12 @@ SETTINGS = {
 LAUNCHER = "boot0000-1-50-5"
 
 
+def pid(rank: int, generation: int = 0) -> int:
+    return 100 + rank + 10 * generation
+
+
 def life(rank: int, generation: int = 0) -> str:
-    return f"boot0000-1-{100 + rank + 10 * generation}-{1000 + generation}"
+    return f"boot0000-1-{pid(rank, generation)}-{1000 + generation}"
 
 
 def loss_of(step: int) -> str:
@@ -90,14 +94,16 @@ class Story:
         self.reentry, self.group = 0, None
         for rank in range(self.world_size):
             who = life(rank, self.generation)
-            self.controller("process_appeared", of=who, rank=rank, pid=100 + rank, ppid=50, role="rank", command="py")
+            number = pid(rank, self.generation)
+            self.controller("process_appeared", of=who, rank=rank, pid=number, ppid=50, role="rank", command="py")
             self.lives.append({"life": who, "role": "rank", "rank": rank, "file": manifest.file_of_life(who)})
         self.at += 1.0
         versions = {"torch": "2.13.0", "python": "3.11.2"}
-        self.ranks(
-            "rank_started", pid=1, ppid=50, launcher=launcher, local_rank=0, world_size=self.world_size,
-            versions=versions, reported_restart={},
-        )  # fmt: skip
+        for rank in range(self.world_size):
+            self.rank(
+                rank, "rank_started", at=self.at + rank * SKEW_S, pid=pid(rank, self.generation), ppid=50,
+                launcher=launcher, local_rank=rank, world_size=self.world_size, versions=versions, reported_restart={},
+            )  # fmt: skip
         self.ranks("settings_seen", settings=dict(SETTINGS))
         self.ranks("phase_entered", phase="init", step=None)
         return self
@@ -154,6 +160,7 @@ class Story:
                 step=step,
                 shards=f"s{step}r{rank}",
                 replicated=f"a{step}",
+                random=f"q{step}r{rank}",
                 purpose=purpose,
             )
 
@@ -246,7 +253,7 @@ def killed(*, down_s: float = 0.5, resume_at: int = 40, resumed: bool = True) ->
     story.controller("fault_confirmed", of=fired.life, rank=1, fault="kill", how="exited with signal 9", evidence=[])
     story.at += down_s - 0.02
     story.controller(
-        "worker_failed", local_rank=1, pid=1, code=-9, log="logs/job.log:7", error_ns=2_000_000, text="failed"
+        "worker_failed", local_rank=1, pid=pid(1), code=-9, log="logs/job.log:7", error_ns=2_000_000, text="failed"
     )  # fmt: skip
     story.at += 0.1
     story.exited(0, signal=15)

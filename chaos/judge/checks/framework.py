@@ -64,10 +64,6 @@ def always(plan: Plan) -> bool:
     return True
 
 
-def never(plan: Plan) -> bool:
-    return False
-
-
 def has_faults(plan: Plan) -> bool:
     return bool(plan.faults)
 
@@ -75,12 +71,12 @@ def has_faults(plan: Plan) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSpec:
     """One check of the closed set. `needs`: sources without which it is unknown. `stands`: what it passed on is over
-    and done with, so a later interruption changes nothing. `body` None = not built yet."""
+    and done with, so a later interruption changes nothing."""
 
     name: str
     needs: frozenset[str]
     expects: Callable[[Plan], str]
-    body: Callable[[Case], Finding] | None
+    body: Callable[[Case], Finding]
     asked: Callable[[Plan], bool] = always
     core: bool = False
     stands: bool = False
@@ -97,8 +93,7 @@ def ask(spec: CheckSpec, case: Case, blind: Sequence[Blind]) -> Check:
     """The check's answer: not asked, or its finding, or why it cannot be known."""
     expected = spec.expects(case.plan)
     if not spec.is_asked(case.plan):
-        why = "" if spec.body else "not built yet"
-        return Check(name=spec.name, outcome="not_asked", expected=expected, observed=why)
+        return Check(name=spec.name, outcome="not_asked", expected=expected)
     finding = _finding(spec, case, blind)
     refs = tuple(dict.fromkeys(ref for ref in finding.evidence if ref))[:EVIDENCE_MAX]
     return Check(
@@ -107,8 +102,6 @@ def ask(spec: CheckSpec, case: Case, blind: Sequence[Blind]) -> Check:
 
 
 def _finding(spec: CheckSpec, case: Case, blind: Sequence[Blind]) -> Finding:
-    if spec.body is None:
-        return unknown("not built yet")
     unseen = [source for source in blind if _needs(spec, source)]
     if unseen:
         more = f" (and {len(unseen) - 1} more)" if len(unseen) > 1 else ""

@@ -1,11 +1,22 @@
-"""The closed set, in the order in which people read it. Names not built yet are there, so that a verdict names them."""
+"""The closed set, in the order in which people read it."""
 
 from __future__ import annotations
 
-from chaos.judge.checks import checkpoints, data, faults, job, layers, state, steady, times
-from chaos.judge.checks.framework import CheckSpec, never
-
-NOT_BUILT = ("blamed_right", "single_history", "ranks_agree", "memory_flat")
+from chaos.judge.checks import (
+    agree,
+    blame,
+    checkpoints,
+    data,
+    faults,
+    history,
+    job,
+    layers,
+    memory,
+    state,
+    steady,
+    times,
+)
+from chaos.judge.checks.framework import CheckSpec
 
 _ORDER = (
     "steady_before", "faults_fired_as_planned", "fault_took_effect", "undone", "detected_in_time", "recovered_in_time",
@@ -14,14 +25,11 @@ _ORDER = (
     "no_residue", "job_finished",
 )  # fmt: skip
 
-_BUILT = (
-    *faults.CHECKS, *times.CHECKS, *steady.CHECKS, *layers.CHECKS, *state.CHECKS, *data.CHECKS, *checkpoints.CHECKS,
-    *job.CHECKS,
+_ALL = (
+    *faults.CHECKS, *times.CHECKS, *steady.CHECKS, *layers.CHECKS, *blame.CHECKS, *history.CHECKS, *agree.CHECKS,
+    *state.CHECKS, *data.CHECKS, *checkpoints.CHECKS, *memory.CHECKS, *job.CHECKS,
 )  # fmt: skip
-_LATER = tuple(
-    CheckSpec(name=name, needs=frozenset(), expects=lambda plan: "", body=None, asked=never) for name in NOT_BUILT
-)
-BY_NAME = {spec.name: spec for spec in (*_BUILT, *_LATER)}
-assert set(BY_NAME) == set(_ORDER) and len(BY_NAME) == len(_BUILT) + len(_LATER), "a check is listed twice or nowhere"
+BY_NAME = {spec.name: spec for spec in _ALL}
+assert set(BY_NAME) == set(_ORDER) and len(BY_NAME) == len(_ALL), "a check is listed twice or nowhere"
 
 REGISTRY: tuple[CheckSpec, ...] = tuple(BY_NAME[name] for name in _ORDER)

@@ -31,7 +31,7 @@ def state_exact(case: Case) -> Finding:
     """Either witness can convict; a pass rests on at least one, and says which and over how many steps."""
     close = case.plan.objective.state_close
     twice = witness.done_twice(case.record, case.lineage, close)
-    loaded = witness.loaded_as_saved(case.record, case.lineage)
+    loaded = witness.loaded_as_saved(case.record, case.lineage, "shards", "replicated", "random")
     usable, refused = witness.usable_controls(case.controls, case.settings)
     agreement = witness.controls_agree(usable[0], usable[1]) if len(usable) > 1 else None
     parted = None if agreement is None else _beyond(agreement.differences, None if close is None else close / 2)
