@@ -10,7 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.agent.core import Agent, complain
+from chaos.agent.core import Agent
+from chaos.agent.voice import complain
 
 __all__ = [
     "active", "emit", "enter", "entered", "finished", "group_ready", "point", "step_done", "watch",

@@ -20,6 +20,7 @@ from chaos.agent.evidence import offer_stacks
 from chaos.agent.nvrx_log import listen_to_nvrx
 from chaos.agent.obey import Orders
 from chaos.agent.recorder import SETTLE_S, Recorder
+from chaos.agent.voice import complain
 from chaos.history.writer import Writer, life_of
 
 
@@ -209,13 +210,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
-
-
-def complain(text: str) -> None:
-    """The last resort, where the history cannot take it. A job without a standard error is not to feel it."""
-    if sys.stderr is None:
-        return  # print would take standard output instead
-    try:
-        print(f"nvrx-chaos: {text}", file=sys.stderr)
-    except Exception:
-        pass

@@ -14,7 +14,7 @@ from pathlib import Path
 from chaos.errors import JobMisbehaved, ScenarioInvalid
 from chaos.files import output_error
 from chaos.history.writer import life_of
-from chaos.jobs.shipped import package_root, trainer_root
+from chaos.jobs.shipped import package_root, start_folder, trainer_root
 from chaos.model.plan import JobPlan
 
 LOG_NAME = "job.log"
@@ -80,6 +80,11 @@ class LocalJob:
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
+    @property
+    def checkpoint_folder(self) -> Path | None:
+        """Where the reference trainer keeps its checkpoints; None for a job whose layout nobody here knows."""
+        return None if self._job.run is None else self._run_dir / "job" / "checkpoints"
+
     def last_lines(self, count: int = 20) -> list[str]:
         """The end of the job's log, for people: why it died."""
         try:
@@ -94,7 +99,9 @@ class LocalJob:
     def _full_environment(self) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         environment.update(self._job.env)
-        paths = [str(trainer_root())] if self._job.run is not None else []
+        # Ours first: any other `sitecustomize` is found from it, and loaded after it.
+        paths = [str(start_folder())]
+        paths += [str(trainer_root())] if self._job.run is not None else []
         paths += [str(package_root())]
         if environment.get("PYTHONPATH"):
             paths.append(environment["PYTHONPATH"])

@@ -20,3 +20,11 @@ def trainer_root() -> Path:
         if (folder / "trainer" / "__main__.py").is_file():
             return folder
     raise Broken(f"the reference trainer is missing beside {_PACKAGE}", remedy="install nvrx-chaos again")
+
+
+def start_folder() -> Path:
+    """The folder to put first on PYTHONPATH so that each Python process of a job loads us at its start."""
+    folder = _PACKAGE / "agent" / "start"
+    if (folder / "sitecustomize.py").is_file():
+        return folder
+    raise Broken(f"sitecustomize.py is missing in {folder}", remedy="install nvrx-chaos again")

@@ -7,8 +7,10 @@ import pytest
 from agent_build import LIVE, Clock, FakeInjector, enter_rank
 
 import chaos.agent
+from chaos.agent import nvrx_log
 from chaos.agent.core import Agent
-from chaos.agent.nvrx_log import LOGGERS
+from chaos.agent.nvrx_log import HEARD, LOGGERS
+from chaos.agent.voice import Voice
 
 
 @pytest.fixture
@@ -22,13 +24,17 @@ def run_dir(tmp_path, monkeypatch):
     monkeypatch.setattr(Agent, "__init__", _kept(Agent.__init__))
     monkeypatch.setattr(chaos.agent, "_agent", None)
     monkeypatch.setattr(chaos.agent, "_blind_pid", -1)
-    before = {name: (list(logging.getLogger(name).handlers), logging.getLogger(name).level) for name in LOGGERS}
+    monkeypatch.setattr(nvrx_log, "_voice", Voice())
+    before = {name: dict(vars(logging.getLogger(name))) for name in LOGGERS}
     yield tmp_path
     while LIVE:
         put_away(LIVE.pop())
-    for name, (handlers, level) in before.items():
-        logging.getLogger(name).handlers[:] = handlers
-        logging.getLogger(name).setLevel(level)
+    for name, settings in before.items():
+        logger = logging.getLogger(name)
+        for each in HEARD:
+            vars(logger).pop(each, None)
+        logger.setLevel(settings["level"])  # forgets what was enabled, too
+        logger.disabled = settings["disabled"]
 
 
 @pytest.fixture

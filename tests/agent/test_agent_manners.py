@@ -13,8 +13,9 @@ ALLOWED = {
     "chaos", "chaos.agent", "chaos.agent.channel", "chaos.agent.core", "chaos.agent.evidence", "chaos.agent.nvrx_log",
     "chaos.agent.obey", "chaos.agent.recorder", "chaos.agent.verbs", "chaos.agent.verbs.fired",
     "chaos.agent.verbs.notify",
-    "chaos.agent.verbs.raise_error", "chaos.agent.verbs.signal_self", "chaos.history", "chaos.history.writer",
-    "chaos.model", "chaos.model.events", "chaos.model.evidence", "chaos.model.orders", "chaos.triggers",
+    "chaos.agent.verbs.raise_error", "chaos.agent.verbs.signal_self", "chaos.agent.voice", "chaos.history",
+    "chaos.history.writer", "chaos.model", "chaos.model.events", "chaos.model.evidence", "chaos.model.nvrx_messages",
+    "chaos.model.orders", "chaos.triggers",
 }  # fmt: skip
 
 

@@ -86,10 +86,11 @@ def test_the_users_environment_reaches_the_job_but_cannot_take_its_marks(start):
 
 
 @pytest.mark.parametrize("env", [{}, {"PYTHONPATH": "/mine:/yours"}])
-def test_the_job_finds_our_package_first_and_the_users_folders_after_it(start, monkeypatch, env):
+def test_the_job_loads_us_at_its_start_then_finds_our_package_and_the_users_folders_after_it(start, monkeypatch, env):
     monkeypatch.setenv("PYTHONPATH", "/outer")
     path = told(start(sys.executable, "-c", TELL, env=env))["env"]["PYTHONPATH"].split(":")
-    assert path == [str(shipped.package_root()), *env.get("PYTHONPATH", "/outer").split(":")]
+    ours = [str(shipped.start_folder()), str(shipped.package_root())]
+    assert path == [*ours, *env.get("PYTHONPATH", "/outer").split(":")]
 
 
 def test_a_folder_called_trainer_where_the_user_stands_is_not_started_instead_of_ours(tmp_path, monkeypatch):
@@ -158,6 +159,13 @@ def test_in_a_wheel_the_trainer_lies_inside_the_package(tmp_path, monkeypatch):
     (inside / "__main__.py").touch()
     monkeypatch.setattr(shipped, "_PACKAGE", tmp_path / "chaos")
     assert shipped.trainer_root() == tmp_path / "chaos" / "_share"
+
+
+def test_a_start_that_is_missing_is_a_defect_of_ours_with_a_way_out(tmp_path, monkeypatch):
+    assert (shipped.start_folder() / "sitecustomize.py").is_file()
+    monkeypatch.setattr(shipped, "_PACKAGE", tmp_path / "chaos")
+    with pytest.raises(Broken, match="install nvrx-chaos again"):
+        shipped.start_folder()
 
 
 def test_a_missing_trainer_is_a_defect_of_ours_with_a_way_out(tmp_path, monkeypatch):
