@@ -63,15 +63,17 @@ class Training:
 
 
 def digest(state: dict[str, Any]) -> dict[str, str]:
-    """SHA-256 of this rank's shards, and of what every rank has alike."""
-    shards, replicated = hashlib.sha256(), hashlib.sha256()
+    """SHA-256 of this rank's shards, of what every rank has alike, and of this rank's random state."""
+    shards, replicated, random = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
     for name, weight in state["weights"].items():
         _add(shards, name, weight)
         for key, value in state["optimizer"][name].items():
             _add(shards if key in SHARDED else replicated, f"{name}/{key}", value)
     alike = (state["step"], state["next_sample"], sorted(state["schedule"].items()))
     replicated.update(repr(alike).encode())
-    return {"shards": shards.hexdigest(), "replicated": replicated.hexdigest()}
+    for name, generator in state["random"].items():
+        _add(random, name, generator)
+    return {"shards": shards.hexdigest(), "replicated": replicated.hexdigest(), "random": random.hexdigest()}
 
 
 def _add(into: Any, name: str, tensor: Tensor) -> None:

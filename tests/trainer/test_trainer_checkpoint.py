@@ -168,7 +168,25 @@ def test_saved_and_loaded_states_have_the_same_digest(tmp_path, group, told):
     checkpoints(tmp_path, group, resumed).load()
     taken = [fields for kind, fields in told if kind == "digest_taken"]
     assert [each["purpose"] for each in taken] == ["checkpoint", "loaded"]
-    assert taken[0]["shards"] == taken[1]["shards"] and taken[0]["replicated"] == taken[1]["replicated"]
+    parts = ("shards", "replicated", "random")
+    assert [taken[0][part] for part in parts] == [taken[1][part] for part in parts]
+    assert len({taken[0][part] for part in parts}) == 3
+
+
+@pytest.mark.parametrize(
+    ("part", "told_by"),
+    [("random", "random"), ("schedule", "replicated"), ("weights", "shards"), ("step", "replicated")],
+)
+def test_a_part_that_is_another_one_changes_its_own_digest_only(part, told_by):
+    run, other = training(), training(seed=1)
+    step(run)
+    step(other)
+    other.schedule.peak = 0.2
+    captured = run.capture(step=1, next_sample=4)
+    torch.rand(1)  # draws on
+    changed = {**captured, part: other.capture(step=2, next_sample=8)[part]}
+    before, after = state.digest(captured), state.digest(changed)
+    assert {name for name in before if before[name] != after[name]} == {told_by}
 
 
 def test_old_checkpoints_go_only_after_a_new_one_is_published(tmp_path, group, told):
