@@ -67,7 +67,7 @@ def _status() -> int:
     if session is None:
         return exit_status.BROKEN
     verdict = session.verdict
-    statuses = [exit_status.BY_OUTCOME[verdict.outcome]] if verdict is not None else []
+    statuses = [exit_status.status_of(verdict)] if verdict is not None else []
     if session.left_open:
         statuses.append(exit_status.NOT_UNDONE)
     if session.failure is not None:

@@ -41,4 +41,4 @@ def command(run_dirs: tuple[Path, ...], write: bool, as_json: bool) -> int:
         print_final(verdicts, sys.stdout)
         for verdict in verdicts:
             click.echo(f"{verdict.scenario}: {verdict.sentence}")
-    return exit_status.worst_status(exit_status.BY_OUTCOME[verdict.outcome] for verdict in verdicts)
+    return exit_status.worst_status(exit_status.status_of(verdict) for verdict in verdicts)

@@ -31,7 +31,7 @@ COMMANDS: dict[str, str] = {
 
 EPILOG = (
     "A first run: `nvrx-chaos run scenarios/quick`. What each exit status means: docs/exit-status.md "
-    "(0 passed, 1 failed, 2 nothing was touched, 3 unknown or interrupted, 4 something is not undone, "
+    "(0 passed or known, 1 failed, 2 nothing was touched, 3 unknown or interrupted, 4 something is not undone, "
     "70 our crash, 73/74 output trouble)."
 )
 

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from chaos.judge import case as cases
+from chaos.judge import foreseen
 from chaos.judge.case import Case
 from chaos.judge.checks.faults import describe
 from chaos.judge.checks.framework import ask
 from chaos.judge.checks.registry import REGISTRY
 from chaos.judge.incident import Incident
+from chaos.judge.known import versions_seen
 from chaos.judge.parts import Part
 from chaos.judge.ratios import ettr, goodput
 from chaos.judge.record import Record
@@ -20,10 +22,8 @@ from chaos.model.control import ControlRun
 from chaos.model.events import Blind, Event
 from chaos.model.plan import FaultPlan, Plan
 from chaos.model.timeline import Timeline
-from chaos.model.verdict import Check, FaultVerdict, IncidentVerdict, Outcome, PartTime, Verdict, worst
+from chaos.model.verdict import WORD_OF_RUN, FaultVerdict, IncidentVerdict, PartTime, Verdict
 
-_OUTCOME_OF_CHECK = {"pass": Outcome.PASS, "unknown": Outcome.UNKNOWN, "fail": Outcome.FAIL}
-_WORD_OF_RUN = {Outcome.PASS: "passed", Outcome.UNKNOWN: "unknown", Outcome.FAIL: "failed"}
 HEAL = "nvrx-chaos heal"
 
 
@@ -43,7 +43,8 @@ def judge_record(
     groups = tuple(Blind(source="group", reason=problem) for problem in case.lineage.problems)
     unseen += groups
     checks = tuple(ask(spec, case, unseen) for spec in REGISTRY)
-    outcome = _outcome(checks, unseen, cut_short=record.interrupted or record.stop_ns is not None)
+    lost = _lost(unseen, record)
+    ruling = foreseen.rule(plan, checks, record, lost=lost)
     incidents = tuple(_incident(case, *pair) for pair in zip(case.incidents, case.parts, strict=True))
     simulated = any(fault.fidelity == "simulated" for fault in plan.faults)
     undone = next((check for check in checks if check.name == "undone"), None)
@@ -51,32 +52,33 @@ def judge_record(
         scenario=plan.scenario,
         run_id=run_id,
         seed=plan.seed,
-        outcome=outcome,
+        outcome=WORD_OF_RUN[ruling.outcome],
+        known=ruling.known,
         interrupted=record.interrupted,
-        sentence=sentence(
-            outcome, checks, incidents, unseen, simulated=simulated, interrupted=record.interrupted
-        ),
+        sentence=sentence(ruling, checks, incidents, lost, simulated=simulated, interrupted=record.interrupted),
         remedy=HEAL if undone is not None and undone.outcome != "pass" else "",
         fidelity="simulated" if simulated else "real",
         faults=tuple(_fault(case, fault) for fault in plan.faults),
         incidents=incidents,
         checks=checks,
+        foreseen=ruling.foreseen,
         goodput=goodput(case),
         ettr=ettr(case),
         controls=tuple(control.path or control.run_id for control in controls),
         settings_seen=dict(case.settings),
-        versions=_versions(record),
+        versions={name: told[0] for name, told in versions_seen(record).items()},
         repeat=plan.repeat,
     )  # fmt: skip
     return verdict, draw(case)
 
 
-def _outcome(checks: Sequence[Check], blind: Sequence[Blind], *, cut_short: bool) -> str:
-    """The worst of what was asked; with anything blind, or stopped by us before its end, it is never a pass."""
-    found = [_OUTCOME_OF_CHECK[check.outcome] for check in checks if check.outcome != "not_asked"]
-    if blind or cut_short:
-        found.append(Outcome.UNKNOWN)
-    return _WORD_OF_RUN[worst(found)]
+def _lost(blind: Sequence[Blind], record: Record) -> str:
+    """Why the run cannot be passed, whatever its checks found: something was not seen, or we ended it ourselves."""
+    if blind:
+        return f"a source of evidence was blind: {blind[0].reason}"
+    if record.interrupted or record.stop_ns is not None:
+        return "we stopped the run before the job's end"
+    return ""
 
 
 def _incident(case: Case, incident: Incident, parts: Sequence[Part]) -> IncidentVerdict:
@@ -112,12 +114,3 @@ def _fault(case: Case, fault: FaultPlan) -> FaultVerdict:
         confirmed="; ".join(str(event.data.get("how") or "seen from outside") for event in confirmed),
         undone="; ".join(str(event.data.get("how") or "done") for event in undone),
     )  # fmt: skip
-
-
-def _versions(record: Record) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for event in record.of("rank_started"):
-        versions = event.data.get("versions")
-        for name, version in versions.items() if isinstance(versions, dict) else ():
-            found.setdefault(str(name), str(version))
-    return dict(sorted(found.items()))

@@ -7,7 +7,6 @@ ranks and never with the length of the run.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
@@ -80,10 +79,6 @@ class Live:
             self._ready(event)
         elif event.kind == "rank_finished" and event.rank is not None:
             self.finished.add(event.rank)
-
-    def feed_all(self, events: Iterable[Event]) -> None:
-        for event in events:
-            self.feed(event)
 
     # --- asked by the session
 

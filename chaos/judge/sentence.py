@@ -4,37 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chaos.judge.foreseen import Ruling
 from chaos.judge.incident import NO_RESTART
-from chaos.model.events import Blind
-from chaos.model.verdict import Check, IncidentVerdict
+from chaos.model.verdict import WORD_OF_RUN, Check, IncidentVerdict, Outcome
 
 _REASONS_MAX = 3
 _NAMES_MAX = 3
 
 
 def sentence(
-    outcome: str,
+    ruling: Ruling,
     checks: Sequence[Check],
     incidents: Sequence[IncidentVerdict],
-    blind: Sequence[Blind],
+    lost: str,
     *,
     simulated: bool,
     interrupted: bool,
 ) -> str:
-    """What people read first."""
+    """What people read first. `lost`: why the run cannot be passed, as the ruling was told."""
     head = "interrupted: " if interrupted else ""
     head += "simulated fault: " if simulated else ""
-    if outcome == "passed":
-        return f"{head}{_passed(checks, incidents)}. {not_asked(checks)}"
-    bad = [check for check in checks if check.outcome == ("fail" if outcome == "failed" else "unknown")]
-    reasons = _reasons(bad)
-    if not reasons and blind:
-        reasons = [f"a source of evidence was blind: {blind[0].reason}"]
-    if not reasons:
-        asked = any(check.outcome != "not_asked" for check in checks)
-        reasons = ["we stopped the run before the job's end" if asked else "nothing was asked"]
-    more = f"; and {len(reasons) - _REASONS_MAX} more" if len(reasons) > _REASONS_MAX else ""
-    return f"{head}{outcome}: {'; '.join(reasons[:_REASONS_MAX])}{more}."
+    if ruling.outcome is Outcome.PASS:
+        return f"{head}{_passed(ruling, checks, incidents)}. {not_asked(checks)}"
+    reasons = _reasons(ruling.decisive)
+    more = [f"and {len(reasons) - _REASONS_MAX} more"] if len(reasons) > _REASONS_MAX else []
+    told = [*reasons[:_REASONS_MAX], *more, *ruling.because] or [lost or "nothing was asked"]
+    words = "; ".join([*told, *ruling.notes])
+    if ruling.known:
+        return f"{head}failed, as known: {words}. {not_asked(checks)}"
+    return f"{head}{WORD_OF_RUN[ruling.outcome]}: {words}."
 
 
 def _reasons(checks: Sequence[Check]) -> list[str]:
@@ -55,18 +53,27 @@ def not_asked(checks: Sequence[Check]) -> str:
     return f"Not asked: {', '.join(names)}." if names else "Everything was asked."
 
 
-def _passed(checks: Sequence[Check], incidents: Sequence[IncidentVerdict]) -> str:
+def _passed(ruling: Ruling, checks: Sequence[Check], incidents: Sequence[IncidentVerdict]) -> str:
+    """What failed as expected comes first: nobody is to take such a run for one without failures."""
     outages = [incident for incident in incidents if incident.faults]
     told = [_outage(incident) for incident in outages] or ["trained to the end and needed no recovery"]
+    return "; ".join([*ruling.notes, *told, *_witness(checks)])
+
+
+def _witness(checks: Sequence[Check]) -> list[str]:
+    """What the state was shown by; nothing where it was found wrong, as expected: that is told already."""
     state = next((check for check in checks if check.name == "state_exact"), None)
-    witness = f"; state by {state.observed}" if state is not None and state.outcome == "pass" else "; state not asked"
-    return "; ".join(told) + witness
+    if state is None or state.outcome == "not_asked":
+        return ["state not asked"]
+    return [f"state by {state.observed}"] if state.outcome == "pass" else []
 
 
 def _outage(incident: IncidentVerdict) -> str:
     names = " and ".join(incident.faults)
     if incident.recovered_by == NO_RESTART:
         return f"{names}: the job went on without a restart"
+    if incident.recovered_by is None:
+        return f"{names}: not seen to recover"
     words = f"{names}: recovered by {incident.recovered_by}"
     if incident.recovery_time_s is not None:
         words += f" in {incident.recovery_time_s:.2f} s"

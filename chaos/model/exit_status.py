@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chaos.model.verdict import Verdict
 
 PASSED = 0
 FAILED = 1
@@ -14,7 +18,7 @@ CANNOT_CREATE = 73
 CANNOT_WRITE = 74
 
 MEANING = {
-    PASSED: "every run passed",
+    PASSED: "every run passed, or failed by nothing but a defect that its scenario knows",
     UNKNOWN: "the worst outcome is unknown or not_run, or the command was interrupted",
     FAILED: "a run failed",
     NOT_UNDONE: "something of ours is not proven undone: run `nvrx-chaos heal`",
@@ -28,6 +32,11 @@ OURS = (BROKEN, CANNOT_CREATE, CANNOT_WRITE)  # about us, not about the job
 _ORDER = (PASSED, UNKNOWN, FAILED, NOT_UNDONE, NOTHING_TOUCHED, CANNOT_CREATE, CANNOT_WRITE, BROKEN)
 
 BY_OUTCOME = {"passed": PASSED, "failed": FAILED, "unknown": UNKNOWN, "not_run": UNKNOWN}
+
+
+def status_of(verdict: Verdict) -> int:
+    """The status of a run as its verdict has it; what was left undone comes on top."""
+    return PASSED if verdict.outcome == "failed" and verdict.known else BY_OUTCOME[verdict.outcome]
 
 
 def worst_status(statuses: Iterable[int]) -> int:

@@ -5,9 +5,14 @@ Written once into `experiment.json` (`configuration.plan`); everything after it 
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import msgspec
+
+# Where one of these is not passed, nothing shows that a fault of ours acted and is gone: no scenario foresees that.
+# (`steady_before` never fails.)
+NEVER_FORESEEN = ("steady_before", "faults_fired_as_planned", "fault_took_effect", "undone")
 
 
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,8 +110,21 @@ class LimitsPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     faults: int | None = None
 
 
+class KnownPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A defect of others, by which `checks` fail. `since`: package → the versions that have it. `ref`: the page that
+    tells of it. `until`: the last day (UTC) on which it is not counted."""
+
+    checks: tuple[str, ...]
+    since: dict[str, str]
+    ref: str
+    until: date
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run. `source` is the scenario file as given; `repeat` the command that repeats this run."""
+    """One run. `source` is the scenario file as given; `repeat` the command that repeats this run.
+
+    `expect_failed`: checks that must fail, and no others, for the run to pass.
+    """
 
     schema: str = "nvrx-chaos/plan/1"
     scenario: str
@@ -121,6 +139,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     faults: tuple[FaultPlan, ...] = ()
     objective: ObjectivePlan = ObjectivePlan()
     limits: LimitsPlan = LimitsPlan()
+    expect_failed: tuple[str, ...] = ()
+    known: KnownPlan | None = None
+
+    def __post_init__(self) -> None:
+        foreseen = [*self.expect_failed, *(self.known.checks if self.known is not None else ())]
+        if len(set(foreseen)) < len(foreseen):
+            raise ValueError("a check is foreseen to fail twice")
+        if never := [name for name in foreseen if name in NEVER_FORESEEN]:
+            raise ValueError(f"{never[0]} cannot be foreseen to fail")
 
     def fault(self, name: str) -> FaultPlan:
         """The fault of that name; KeyError when the plan has none."""

@@ -20,11 +20,15 @@ class Outcome(IntEnum):
 
 
 WORD = {Outcome.PASS: "pass", Outcome.UNKNOWN: "unknown", Outcome.FAIL: "fail"}
+WORD_OF_RUN = {Outcome.PASS: "passed", Outcome.UNKNOWN: "unknown", Outcome.FAIL: "failed"}
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
     """The worst wins. Judging nothing proves nothing, so no outcomes at all is UNKNOWN."""
     return max(outcomes, default=Outcome.UNKNOWN)
+
+
+EXPECTED, KNOWN = "expected", "known"  # why a failure was foreseen
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +84,11 @@ class FaultVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """`outcome`: passed | failed | unknown | not_run. `sentence` says it in words, with what was not asked."""
+    """`outcome`: passed | failed | unknown | not_run. `sentence` says it in words, with what was not asked.
+
+    `foreseen`: failed checks that the scenario foresees → expected | known. `known`: failed by a defect of others that
+    the scenario knows, and by nothing else.
+    """
 
     schema: str = SCHEMA
     scenario: str
@@ -95,6 +103,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[FaultVerdict, ...] = ()
     incidents: tuple[IncidentVerdict, ...] = ()
     checks: tuple[Check, ...] = ()
+    foreseen: dict[str, str] = {}
     goodput: float | None = None
     ettr: float | None = None
     controls: tuple[str, ...] = ()

@@ -47,7 +47,10 @@ def report_html(
         incidents=[
             (each, incident.incident_bars(each, plan.objective if plan else None)) for each in verdict.incidents
         ],
-        checks=sorted(verdict.checks, key=lambda check: CHECK_ORDER.get(check.outcome, 3)),
+        checks=sorted(
+            verdict.checks,
+            key=lambda check: (CHECK_ORDER.get(check.outcome, 3), check.name in verdict.foreseen),
+        ),
         settings=sorted(verdict.settings_seen.items()),
         logs=[_excerpt(name, text) for name, text in list((logs or {}).items())[:LOGS_MAX]],
         **_pictures(verdict, timeline, ratio),

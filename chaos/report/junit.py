@@ -59,7 +59,7 @@ def _case(suite: ET.Element, verdict: Verdict, duration_s: float | None) -> None
         ET.SubElement(properties, "property", name=key, value=one_line(value, 2000))
     tag = _tag(verdict)
     if tag is not None:
-        kind = "known" if words.is_known_failure(verdict) else verdict.outcome
+        kind = words.shown_as(verdict)
         ending = ET.SubElement(case, tag, type=one_line(kind), message=words.decided_by(verdict))
         ending.text = _reasons(verdict)
     ET.SubElement(case, "system-out").text = visible(verdict.sentence)
@@ -96,9 +96,8 @@ def _reasons(verdict: Verdict) -> str:
     for check in verdict.checks:
         if check.outcome in ("fail", "unknown"):
             evidence = f" [{', '.join(check.evidence[:10])}]" if check.evidence else ""
-            lines.append(
-                f"{check.name}: {check.outcome}; expected {check.expected}; observed {check.observed}{evidence}"
-            )
+            told = words.check_words(verdict, check)
+            lines.append(f"{check.name}: {told}; expected {check.expected}; observed {check.observed}{evidence}")
     lines += [f"next: {verdict.remedy}"] if verdict.remedy else []
     lines += [f"repeat: {verdict.repeat}"] if verdict.repeat else []
     return visible("\n".join(lines))

@@ -22,7 +22,7 @@ from chaos.model.verdict import Verdict
 from chaos.report import words
 from chaos.report.clean import one_line, visible
 
-STYLE = {"passed": "green", "failed": "bold red", "unknown": "yellow", "not_run": "cyan"}
+STYLE = {"passed": "green", "failed": "bold red", "unknown": "yellow", "not_run": "cyan", "known": "magenta"}
 PIPED_WIDTH = 100  # nobody's window is known then
 INDENT = (0, 0, 0, 2)
 WIDE = 110  # from here on the deciding check has a column of its own
@@ -54,9 +54,15 @@ def final_text(verdicts: Sequence[Verdict], *, width: int = PIPED_WIDTH, colour:
     if verdicts:
         console.print(_table(verdicts, width))
         console.print()
-    for verdict in verdicts:
-        if verdict.outcome != "passed":
+    not_passed = [verdict for verdict in verdicts if verdict.outcome != "passed"]
+    known = [verdict for verdict in not_passed if words.is_known_failure(verdict)]
+    for verdict in not_passed:
+        if not words.is_known_failure(verdict):
             _print_reason(console, verdict)
+    if known:
+        console.print(Text("Known failures, counted apart:", style="bold"))
+    for verdict in known:
+        _print_reason(console, verdict)
     console.print(Text(words.summary_line(verdicts), style="bold"))
     assert isinstance(console.file, io.StringIO)
     # padding at the ends of lines is noise to whoever copies or compares
@@ -65,7 +71,7 @@ def final_text(verdicts: Sequence[Verdict], *, width: int = PIPED_WIDTH, colour:
 
 def outcome_text(verdict: Verdict) -> Text:
     """The outcome in colour *and* word."""
-    return Text(words.outcome_words(verdict), style=STYLE.get(verdict.outcome, "yellow"))
+    return Text(words.outcome_words(verdict), style=STYLE.get(words.shown_as(verdict), "yellow"))
 
 
 def is_terminal(stream: TextIO) -> bool:

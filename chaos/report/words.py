@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.model.verdict import Check, FaultVerdict, IncidentVerdict, Verdict
+from chaos.model.verdict import KNOWN, Check, FaultVerdict, IncidentVerdict, Verdict
 from chaos.report.clean import one_line, shortened
 
 OUTCOMES: tuple[str, ...] = ("passed", "failed", "unknown", "not_run")
@@ -17,6 +17,11 @@ NOTHING = "–"
 NOT_SEEN = "not seen"
 
 
+def shown_as(verdict: Verdict) -> str:
+    """The word that colour and shape go by: a known failure is counted apart, and looks so."""
+    return "known" if is_known_failure(verdict) else verdict.outcome
+
+
 def spaced(name: str) -> str:
     """`recovered_in_time` as people read it."""
     return name.replace("_", " ")
@@ -25,7 +30,7 @@ def spaced(name: str) -> str:
 def outcome_words(verdict: Verdict) -> str:
     """The outcome, with what one must know beside it."""
     words = spaced(verdict.outcome)
-    if verdict.known and verdict.outcome == "failed":
+    if is_known_failure(verdict):
         words += " (known)"
     return words + (" (interrupted)" if verdict.interrupted else "")
 
@@ -65,33 +70,40 @@ def family(scenario: str) -> str:
     return scenario.split("[", 1)[0] or scenario
 
 
+def check_words(verdict: Verdict, check: Check) -> str:
+    """The outcome of a check, and whether its failure was foreseen."""
+    mark = verdict.foreseen.get(check.name)
+    return spaced(check.outcome) + (f" ({mark})" if mark else "")
+
+
 def deciding_check(verdict: Verdict) -> Check | None:
-    """The first check that failed, else the first that is unknown; None for a passed run."""
-    if verdict.outcome == "passed":
-        return None
-    for outcome in ("fail", "unknown"):
-        for check in verdict.checks:
-            if check.outcome == outcome:
-                return check
+    """The first check that made the outcome of a failed or unknown run; None where no single check did."""
+    wanted = {"failed": "fail", "unknown": "unknown"}.get(verdict.outcome)
+    mark = KNOWN if is_known_failure(verdict) else None
+    for check in verdict.checks:
+        if check.outcome == wanted and verdict.foreseen.get(check.name) == mark:
+            return check
     return None
 
 
 def decided_by(verdict: Verdict) -> str:
-    """What decided a run that is not passed, as one sentence."""
+    """What decided a run that is not passed, as one sentence; of a known failure with where to read about it."""
     check = deciding_check(verdict)
-    if check is None:
+    if check is None or is_known_failure(verdict):
         return one_line(verdict.sentence, 500)
     words = f"{spaced(check.name)}: {check.observed or 'nothing observed'}"
     return one_line(words + (f" (expected: {check.expected})" if check.expected else ""), 500)
 
 
 def summary_line(verdicts: Sequence[Verdict]) -> str:
-    """`7 passed, 0 failed, 0 unknown, 0 not run`; known failures apart, and only where there are any."""
+    """`7 passed, 0 failed, 0 unknown, 0 not run`; known failures apart (`1 known`), and only where there are any."""
     known = sum(1 for verdict in verdicts if is_known_failure(verdict))
     counts = {outcome: sum(1 for verdict in verdicts if verdict.outcome == outcome) for outcome in OUTCOMES}
     counts["failed"] -= known
     parts = [f"{counts[outcome]} {spaced(outcome)}" for outcome in OUTCOMES]
-    return ", ".join(parts + ([f"{count(known, 'known failure')}"] if known else []))
+    if known:
+        parts.insert(OUTCOMES.index("failed") + 1, f"{known} known")
+    return ", ".join(parts)
 
 
 def is_known_failure(verdict: Verdict) -> bool:

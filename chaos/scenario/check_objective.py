@@ -126,10 +126,10 @@ def _check_names(draft: Draft) -> None:
             elif side == "drop" and name in choice.add:
                 draft.say(path, f"{name} is both added and dropped")
             elif side == "add":
-                _check_has_objective(draft, path, name)
+                check_has_objective(draft, path, name)
 
 
-def _check_has_objective(draft: Draft, path: Path, name: str) -> None:
+def check_has_objective(draft: Draft, path: Path, name: str) -> None:
     needed = NEEDS_OBJECTIVE.get(name)
     if needed is not None and not getattr(draft.spec.objective, needed):
         draft.say(path, f"{name} needs objective.{needed}: there is nothing to hold the job to")

@@ -40,11 +40,6 @@ def experiment(plan: Plan, run_dir_hint: str) -> dict[str, Any]:
     }
 
 
-def plan_of(written: dict[str, Any]) -> Plan:
-    """The plan that an experiment carries."""
-    return msgspec.convert(written["configuration"]["plan"], Plan)
-
-
 def _plain(plan: Plan) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(plan)
     # Chaos Toolkit takes a configuration value with a key `type` for an instruction and replaces it.

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 from chaos.faults.catalogue import BY_NAME
+from chaos.scenario.check_foreseen import FORESEEABLE
 from chaos.scenario.check_names import CORE, KNOWN
 from chaos.scenario.schema import TRIGGER_EVENTS, Part, ScenarioFile
 
@@ -36,6 +37,9 @@ def json_schema() -> dict[str, Any]:
     choice = components["CheckChoice"]["properties"]
     choice["add"]["items"] = {"enum": list(KNOWN)}
     choice["drop"]["items"] = {"enum": [name for name in KNOWN if name not in CORE]}
+    foreseeable = {"enum": list(FORESEEABLE)}
+    components["ScenarioFile"]["properties"]["expect_failed"]["items"] = foreseeable
+    components["KnownDefect"]["properties"]["checks"]["items"] = foreseeable
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": ID,

@@ -13,7 +13,7 @@ from pathlib import Path as FilePath
 import msgspec
 
 from chaos.errors import ScenarioInvalid
-from chaos.scenario import check_faults, check_job, check_objective
+from chaos.scenario import check_faults, check_foreseen, check_job, check_objective
 from chaos.scenario.layers import merged
 from chaos.scenario.meaning import Draft
 from chaos.scenario.problems import Origin, Problem, found, invalid, nearest
@@ -136,7 +136,7 @@ def _scenario(run: Combination, source: str) -> tuple[list[Problem], Scenario | 
         return problems, None
     document.value["name"] += run.suffix
     draft = Draft(_record(document, source), document)
-    for family in (check_job, check_faults, check_objective):
+    for family in (check_job, check_faults, check_objective, check_foreseen):
         family.check(draft)
     if draft.problems:
         return draft.problems, None

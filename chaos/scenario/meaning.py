@@ -1,6 +1,7 @@
 """What the values of a scenario mean together: the second pass, over a scenario whose every value is right by itself.
 
-Each family of checks has a file (`check_job`, `check_faults`, `check_objective`); this one holds what they share.
+Each family of checks has a file (`check_job`, `check_faults`, `check_objective`, `check_foreseen`); this one holds what
+they share.
 """
 
 from __future__ import annotations

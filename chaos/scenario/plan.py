@@ -7,13 +7,19 @@ ever be compared with.
 from __future__ import annotations
 
 import random
+from datetime import date
+
+from msgspec.structs import asdict
 
 from chaos.faults.catalogue import BY_NAME
-from chaos.model.plan import At, FaultPlan, JobPlan, LimitsPlan, ObjectivePlan, Plan, Restarts
+from chaos.model.plan import At, FaultPlan, JobPlan, KnownPlan, LimitsPlan, ObjectivePlan, Plan, Restarts
 from chaos.scenario.check_objective import layers_of
 from chaos.scenario.load import Scenario
-from chaos.scenario.schema import AfterPoint, Close, FaultEntry, Job, Limits, Objective, Target, When
+from chaos.scenario.schema import AfterPoint, Close, FaultEntry, Job, KnownDefect, Limits, Objective, Target, When
 from chaos.scenario.units import bytes_of, seconds
+
+# What ranks call the things whose versions they tell.
+PACKAGE = {"nvrx": "nvidia-resiliency-ext", "torch": "torch", "python": "python"}
 
 
 def compile_plan(scenario: Scenario, *, seed: int) -> Plan:
@@ -34,6 +40,8 @@ def compile_plan(scenario: Scenario, *, seed: int) -> Plan:
         faults=tuple(_fault(entry, job.world_size, rng) for entry in spec.faults),
         objective=_objective(spec.objective),
         limits=_limits(spec.limits),
+        expect_failed=tuple(spec.expect_failed),
+        known=None if spec.known is None else _known(spec.known),
     )
 
 
@@ -105,6 +113,13 @@ def _objective(objective: Objective) -> ObjectivePlan:
         added=tuple(objective.checks.add),
         dropped=tuple(objective.checks.drop),
     )
+
+
+def _known(known: KnownDefect) -> KnownPlan:
+    since = {PACKAGE[name]: conditions for name, conditions in asdict(known.since).items() if conditions is not None}
+    return KnownPlan(
+        checks=tuple(known.checks), since=since, ref=known.ref, until=date.fromisoformat(known.until)
+    )  # fmt: skip
 
 
 def _limits(limits: Limits) -> LimitsPlan:

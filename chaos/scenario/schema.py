@@ -25,6 +25,19 @@ Line: TypeAlias = Annotated[str, Meta(max_length=300, pattern=r"^[^\x00-\x1f\x7f
 Text: TypeAlias = Annotated[
     str, Meta(max_length=2000, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f]*$", description="text, also of several lines")
 ]
+# Only addresses that anybody can open: a page of this host, or one that needs a password, tells others nothing.
+Url: TypeAlias = Annotated[
+    str,
+    Meta(
+        max_length=500,
+        pattern=r"^https?://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]+)?(/[!-~]*)?$(?!\n)",
+        description="the http or https address of a public page",
+    ),
+]
+Day: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="a day, such as 2027-03-01")]
+Versions: TypeAlias = Annotated[
+    str, Meta(max_length=100, description="conditions on a version: `>=0.4.1` or `>=0.4.1,<0.7`")
+]
 # A scenario's name is a folder's name. Brackets hold what `vary` chose: kill-worker[rank=0].
 Name: TypeAlias = Annotated[
     str,
@@ -178,10 +191,25 @@ class Limits(Record, frozen=True, kw_only=True):
     faults: Count | None = None
 
 
+class Since(Record, frozen=True, kw_only=True):
+    """Which versions have a defect. At least one."""
+
+    nvrx: Versions | None = None
+    torch: Versions | None = None
+    python: Versions | None = None
+
+
+class KnownDefect(Record, frozen=True, kw_only=True):
+    """A defect of others: these checks fail by it, and that is counted apart until a day."""
+
+    checks: Annotated[list[str], Meta(min_length=1)]
+    since: Since
+    ref: Url
+    until: Day
+
+
 class ScenarioFile(Record, frozen=True, kw_only=True):
     """A whole scenario file."""
-
-    not_yet = {"expect_failed": "leave it out", "known": "leave it out"}
 
     schema: Literal["nvrx-chaos/scenario/1"]
     name: Name
@@ -193,6 +221,8 @@ class ScenarioFile(Record, frozen=True, kw_only=True):
     faults: list[FaultEntry] = []
     objective: Objective = Objective()
     limits: Limits = Limits()
+    expect_failed: list[str] = []
+    known: KnownDefect | None = None
     vary: dict[str, Annotated[list[Any], Meta(min_length=1)]] = {}
 
 

@@ -21,6 +21,10 @@ _MISSING_WORDS = {
     "job": "missing; such as {run: trainer, recovery: [in_job]}",
     "schema": "missing; the first line is `schema: nvrx-chaos/scenario/1`",
     "at": "missing; say when: {step: 47, phase: backward} or {after: 5s} or {event: restart_entered}",
+    "checks": "missing; name the checks that fail by the defect",
+    "since": 'missing; say which versions have the defect, such as {nvrx: ">=0.4.1"}',
+    "ref": "missing; give the address of a public page that tells of the defect",
+    "until": "missing; say the last day on which it is not counted, such as 2027-03-01",
 }
 
 

@@ -180,7 +180,7 @@ class _Plain:
         text = str(node.value)
         kind = tag.removeprefix(_TAG)
         try:
-            if kind in ("str", "timestamp"):  # a date is text here: no key holds one
+            if kind in ("str", "timestamp"):  # a day is text here: its key says what it must look like
                 return text
             if kind == "null":
                 return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -48,6 +49,11 @@ def fed_until_fault(story: Story) -> tuple[Live, Watch, dict[str, int]]:
     return job, watch, seen
 
 
+def feed(job: Live, events: Iterable[Event]) -> None:
+    for event in events:
+        job.feed(event)
+
+
 def test_before_the_first_step_nothing_is_known():
     job = live()
     assert (job.step_by_all, job.group, job.lives, job.steady(), job.done()) == (-1, None, {}, False, False)
@@ -64,32 +70,32 @@ def test_it_is_steady_after_ten_steps_of_all_ranks_and_not_before():
 def test_a_step_that_one_rank_has_not_done_is_not_done_by_all():
     job = live()
     events = [event for event in healthy().events if not (event.rank == 1 and at_step(event) > 4)]
-    job.feed_all(events)
+    feed(job, events)
     assert job.steps_done == {0: STEPS - 1, 1: 4} and job.step_by_all == 4
 
 
 def test_a_finished_run_is_done_with_its_step_time():
     job = live()
-    job.feed_all(healthy().events)
+    feed(job, healthy().events)
     assert job.done() and job.finished == {0, 1} and job.restarts_seen == 0
     assert job.step_time_s(20) == pytest.approx(0.02)
 
 
 def test_it_is_not_done_before_every_rank_has_said_so():
     job = live()
-    job.feed_all(event for event in healthy().events if event.kind != "rank_finished" or event.rank == 0)
+    feed(job, (event for event in healthy().events if event.kind != "rank_finished" or event.rank == 0))
     assert job.finished == {0} and not job.done()
 
 
 def test_lives_of_steps_alone_are_known_without_the_groups_own_word():
     job = live()
-    job.feed_all(event for event in healthy().events if event.kind == "step_done")
+    feed(job, (event for event in healthy().events if event.kind == "step_done"))
     assert job.lives == {0: life(0), 1: life(1)}
 
 
 def test_after_a_restart_the_lives_are_the_new_ones_and_steady_begins_anew():
     job = live()
-    job.feed_all(event for event in killed().events if event.group != "g1" or at_step(event) < 45)
+    feed(job, (event for event in killed().events if event.group != "g1" or at_step(event) < 45))
     assert job.lives == {0: life(0, 1), 1: life(1, 1)} and job.group == "g1"
     assert job.restarts_seen == 1 and not job.steady() and job.step_by_all == 44
 

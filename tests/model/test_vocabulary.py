@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from chaos.model import events, orders, undo
-from chaos.model.exit_status import BY_OUTCOME, MEANING, worst_status
+from chaos.model.exit_status import BY_OUTCOME, MEANING, status_of, worst_status
 from chaos.model.identity import Life, ProcessInfo
 from chaos.model.orders import Order, Trigger
 from chaos.model.plan import At, FaultPlan, JobPlan, Plan
@@ -161,3 +161,11 @@ def test_the_status_that_wins(statuses, wins):
 def test_every_status_has_its_meaning_and_every_outcome_its_status():
     assert set(MEANING) == {0, 1, 2, 3, 4, 70, 73, 74}
     assert BY_OUTCOME == {"passed": 0, "failed": 1, "unknown": 3, "not_run": 3}
+
+
+@pytest.mark.parametrize(
+    "outcome, known, status", [("failed", True, 0), ("failed", False, 1), ("unknown", True, 3), ("passed", False, 0)]
+)
+def test_a_known_failure_ends_with_0_and_nothing_else_does_for_being_known(outcome, known, status):
+    verdict = Verdict(scenario="s", run_id="r", seed=0, outcome=outcome, known=known, sentence="x")
+    assert status_of(verdict) == status

@@ -102,6 +102,17 @@ def failed(**changes: Any) -> Verdict:
     return verdict(**({"outcome": "failed", "checks": checks, "sentence": sentence} | changes))
 
 
+def known(**changes: Any) -> Verdict:
+    """Failed by nothing but a defect that the scenario knows."""
+    checks = (check("steady_before"), check("recovered_in_time", "fail", "at most 2.00 s", "2.61 s"))
+    sentence = (
+        "failed, as known: recovered_in_time: 2.61 s; known until 2027-03-01 (https://example.org/issues/7). "
+        "Not asked: memory_flat."
+    )
+    fields = {"checks": checks, "sentence": sentence, "known": True, "foreseen": {"recovered_in_time": "known"}}
+    return verdict("failed", **(fields | changes))
+
+
 def unknown(**changes: Any) -> Verdict:
     checks = (
         check("steady_before"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from report_builders import REPEAT, failed, incident, not_run, plan, timeline, unknown, verdict
+from report_builders import REPEAT, failed, incident, known, not_run, plan, timeline, unknown, verdict
 
 from chaos.model.timeline import StepMark, Timeline
 from chaos.report.html import index_html, report_html
@@ -91,12 +91,26 @@ def test_the_policy_allows_exactly_the_two_blocks_of_the_page():
         assert f"{name}-src 'sha256-{digest}'" in policy
 
 
-@pytest.mark.parametrize("each", [verdict(), failed(), unknown(), not_run()], ids=lambda each: each.outcome)
+@pytest.mark.parametrize("each", [verdict(), failed(), known(), unknown(), not_run()], ids=str)
 def test_the_head_says_outcome_sentence_and_repeat_command(each):
     text = Page(report_html(each, timeline() if each.incidents else None)).text
     assert each.outcome.replace("_", " ") in text
     assert each.sentence in text
     assert REPEAT in text
+
+
+def test_a_foreseen_failure_says_so_and_stands_below_the_others():
+    source = report_html(failed(foreseen={"recovered_in_time": "expected"}), timeline())
+    assert source.index(">state_exact</th>") < source.index(">recovered_in_time</th>")
+    row = next(line for line in source.splitlines() if ">recovered_in_time</th>" in line)
+    assert 'class="badge known"' in row and "fail (expected)" in row
+
+
+def test_a_known_failure_looks_like_none_of_the_other_outcomes():
+    for page in (report_html(known(), timeline()), index_html([known()], ["x.html"])):
+        badge = re.search(r'<span class="badge (\w+)">.*? (failed[^<]*)</span>', page)
+        assert badge and badge.groups() == ("known", "failed (known)")
+    assert "1 known" in Page(index_html([known()], ["x.html"])).text
 
 
 def test_every_check_is_listed_with_the_failed_ones_first():

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_builders import ANY_SIGN, failed, incident, not_run, unknown, verdict
+from report_builders import ANY_SIGN, failed, incident, known, not_run, unknown, verdict
 
 from chaos.report.junit import junit_xml
 
@@ -35,7 +35,17 @@ def test_an_outcome_nobody_knows_is_never_a_pass():
 
 
 def test_a_known_failure_does_not_make_ci_red():
-    assert cases(failed(known=True))[0].find("skipped") is not None
+    skipped = cases(known())[0].find("skipped")
+    assert skipped is not None and skipped.get("type") == "known"
+    assert "known until 2027-03-01 (https://example.org/issues/7)" in skipped.get("message")
+    assert "recovered_in_time: fail (known); expected at most 2.00 s" in skipped.text
+    (suite,) = ET.fromstring(junit_xml([known()])).iter("testsuite")
+    assert (suite.get("skipped"), suite.get("failures"), suite.get("errors")) == ("1", "0", "0")
+
+
+def test_a_run_that_passed_with_expected_failures_is_a_pass():
+    (case,) = cases(failed(outcome="passed", foreseen=dict.fromkeys(("recovered_in_time", "state_exact"), "expected")))
+    assert [child.tag for child in case] == ["properties", "system-out"]
 
 
 def test_a_suite_is_a_family_and_a_case_is_a_run():

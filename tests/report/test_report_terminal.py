@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from report_builders import REPEAT, failed, not_run, unknown, verdict
+from report_builders import REPEAT, failed, known, not_run, unknown, verdict
 
 from chaos.errors import CannotWrite
 from chaos.report.terminal import final_text, print_final
@@ -28,6 +28,24 @@ def test_every_run_shows_its_outcome_as_a_word(width):
 
 def test_the_last_line_is_the_summary():
     assert final_text(ALL).splitlines()[-1] == "1 passed, 1 failed, 1 unknown, 1 not run"
+
+
+def test_known_failures_are_named_apart_below_all_others():
+    lines = final_text([known(scenario="theirs"), failed(scenario="ours"), unknown()]).splitlines()
+    assert any(line.startswith("theirs") and "failed (known)" in line for line in lines)
+    apart = lines.index("Known failures, counted apart:")
+    assert (
+        lines.index("failed  ours")
+        < lines.index("unknown  kill-worker")
+        < apart
+        < lines.index("failed (known)  theirs")
+    )
+    assert "https://example.org/issues/7" in " ".join(lines[apart:])
+    assert lines[-1] == "0 passed, 1 failed, 1 known, 1 unknown, 0 not run"
+
+
+def test_without_known_failures_nothing_is_said_of_them():
+    assert "nown failure" not in final_text(ALL)
 
 
 def test_a_repeat_command_is_one_line_however_narrow_the_window():

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_builders import ANY_SIGN, check, failed, incident, not_run, unknown, verdict
+from report_builders import ANY_SIGN, check, failed, incident, known, not_run, unknown, verdict
 
 from chaos.model.verdict import Verdict
 from chaos.report import words
@@ -22,8 +22,29 @@ def test_the_summary_counts_every_outcome_even_when_there_is_none_of_it():
 
 
 def test_a_known_failure_is_counted_apart_and_not_as_failed():
-    line = words.summary_line([failed(known=True), failed(), unknown(), not_run()])
-    assert line == "0 passed, 1 failed, 1 unknown, 1 not run, 1 known failure"
+    line = words.summary_line([known(), failed(), unknown(), not_run()])
+    assert line == "0 passed, 1 failed, 1 known, 1 unknown, 1 not run"
+
+
+def test_a_known_failure_is_told_with_the_page_to_read_and_looks_like_no_other_outcome():
+    assert words.decided_by(known()) == known().sentence
+    assert words.deciding_check(known()).name == "recovered_in_time"
+    assert (words.shown_as(known()), words.outcome_words(known())) == ("known", "failed (known)")
+    assert [words.shown_as(each) for each in (verdict(), failed(), not_run())] == ["passed", "failed", "not_run"]
+
+
+def test_a_foreseen_failure_does_not_decide_what_another_one_decided():
+    mixed = failed(foreseen={"recovered_in_time": "expected"})
+    assert words.deciding_check(mixed).name == "state_exact"
+    assert words.check_words(mixed, mixed.checks[1]) == "fail (expected)"
+    assert words.check_words(mixed, mixed.checks[2]) == "fail"
+
+
+def test_where_no_check_decided_the_sentence_does():
+    missing = failed(
+        foreseen=dict.fromkeys(("recovered_in_time", "state_exact"), "expected"), sentence="lost_work passed"
+    )
+    assert words.deciding_check(missing) is None and words.decided_by(missing) == "lost_work passed"
 
 
 def test_a_failed_check_decides_before_an_unknown_one_that_stands_earlier():

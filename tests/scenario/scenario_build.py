@@ -58,6 +58,22 @@ objective:
 limits: {timeout: 2m, ranks_down: 1, nodes_down: 0, faults: 2}
 """
 
+KNOWN = """\
+known: {checks: [lost_work], since: {nvrx: ">=0.4.1"}, ref: https://example.org/issues/7, until: 2027-03-01}
+"""
+
+FORESEEN = (
+    WHOLE
+    + """\
+expect_failed: [lost_work]
+known:
+  checks: [state_exact, recovered_in_time]
+  since: {nvrx: ">=0.4.1,<0.7", torch: "!=2.9"}
+  ref: https://example.org/issues?number=7#last
+  until: 2027-03-01
+"""
+)
+
 
 def edited(text, *changes):
     """The text with each (old, new) replaced; every old must be there, so that no case tests nothing."""

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from scenario_build import SHORTEST, WHOLE, edited, load_text
+from scenario_build import KNOWN, SHORTEST, WHOLE, edited, load_text
 
 from chaos.errors import ScenarioInvalid
 
@@ -22,6 +22,10 @@ def shortest(*changes):
 
 def whole(*changes):
     return edited(WHOLE, *changes)
+
+
+def known(*changes):
+    return SHORTEST + edited(KNOWN, *changes)
 
 
 AT = "at: {step: 47}"
@@ -163,8 +167,32 @@ CASES = {
     "nodes down": SHORTEST + "limits: {nodes_down: 1}\n",
     "no ranks down": SHORTEST + "limits: {ranks_down: 0}\n",
     "stop_when": SHORTEST + "limits: {stop_when: x}\n",
-    "expect_failed": SHORTEST + "expect_failed: [single_history]\n",
-    "known": SHORTEST + "known: {}\n",
+    # failures that are foreseen
+    "expected failure misspelt": SHORTEST + "expect_failed: [lost_wrk]\n",
+    "expected failure as a word": SHORTEST + "expect_failed: lost_work\n",
+    "expected failure of what a pass rests on": SHORTEST + "expect_failed: [lost_work, undone]\n",
+    "expected failure twice": SHORTEST + "expect_failed: [lost_work, lost_work]\n",
+    "expected failure that is dropped": WHOLE + "expect_failed: [no_residue]\n",
+    "expected failure without its objective": SHORTEST + "expect_failed: [restart_budget]\n",
+    "known and nothing said": SHORTEST + "known: {}\n",
+    "known misspelt": known(("lost_work", "lost_wrk")),
+    "known of no check": known(("[lost_work]", "[]")),
+    "known of what a pass rests on": known(("lost_work", "fault_took_effect")),
+    "known and expected": known() + "expect_failed: [lost_work]\n",
+    "known of no version": known(('{nvrx: ">=0.4.1"}', "{}")),
+    "known of an unknown package": known(("nvrx", "nvxr")),
+    "version without a condition": known((">=0.4.1", "0.4.1")),
+    "version as a number": known(('">=0.4.1"', "0.4")),
+    "condition without a version": known((">=0.4.1", ">=")),
+    "condition of nothing": known((">=0.4.1", " ")),
+    "page that is none": known(("https://example.org/issues/7", "issue 7")),
+    "page of another kind": known(("https://", "file://")),
+    "page of this host": known(("https://example.org", "http://localhost")),
+    "page with a password": known(("https://", "https://me:secret@")),
+    "no such day": known(("2027-03-01", "2027-02-30")),
+    "day in another order": known(("2027-03-01", "01.03.2027")),
+    "year for a day": known(("2027-03-01", "2027")),
+    # several runs of one file
     "vary is a list": SHORTEST + "vary: [1]\n",
     "vary without values": SHORTEST + "vary: {target.rank: []}\n",
     "vary of one value": SHORTEST + "vary: {target.rank: 1}\n",

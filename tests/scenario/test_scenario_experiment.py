@@ -7,15 +7,16 @@ import sys
 import types
 
 import pytest
-from scenario_build import WHOLE, load_text
+from scenario_build import FORESEEN, load_text
 
-from chaos.scenario.experiment import ACTIVITIES, experiment, plan_of
+from chaos import conclude
+from chaos.scenario.experiment import ACTIVITIES, experiment
 from chaos.scenario.plan import compile_plan
 
 
 @pytest.fixture
 def plan(tmp_path):
-    return compile_plan(load_text(tmp_path, WHOLE)[0], seed=3)
+    return compile_plan(load_text(tmp_path, FORESEEN)[0], seed=3)
 
 
 @pytest.fixture
@@ -23,8 +24,9 @@ def written(plan):
     return json.loads(json.dumps(experiment(plan, "some/run")))
 
 
-def test_the_experiment_carries_the_whole_plan(written, plan):
-    assert plan_of(written) == plan
+def test_the_experiment_carries_the_whole_plan(written, plan, tmp_path):
+    (tmp_path / conclude.EXPERIMENT).write_text(json.dumps(written))
+    assert conclude.read_plan(tmp_path) == plan
     assert written["configuration"]["run_dir"] == "some/run"
 
 

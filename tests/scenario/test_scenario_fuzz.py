@@ -8,7 +8,7 @@ import random
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scenario_build import SHORTEST, WHOLE, load_text
+from scenario_build import FORESEEN, SHORTEST, WHOLE, load_text
 
 from chaos.errors import ScenarioInvalid
 from chaos.scenario.load import Scenario
@@ -63,7 +63,7 @@ def test_any_yaml_like_text_gives_an_error_that_names_the_file(folder, text):
 @UNHURRIED
 def test_a_scenario_with_characters_changed_is_a_scenario_or_an_error(folder, seed, count):
     rng = random.Random(seed)
-    text = list(rng.choice([SHORTEST, WHOLE, WHOLE + "vary: {faults.kill.target.rank: [0, 1]}\n"]))
+    text = list(rng.choice([SHORTEST, FORESEEN, WHOLE + "vary: {faults.kill.target.rank: [0, 1]}\n"]))
     for _ in range(count):
         place = rng.randrange(len(text))
         text[place] = rng.choice(
@@ -77,10 +77,11 @@ PLACES = [
     "steady_state.steps", "faults.kill.fault", "faults.kill.params", "faults.kill.target", "faults.kill.at",
     "faults.kill.at.step", "faults.kill.at.point", "faults.hang.lasts", "objective", "objective.recovered_by",
     "objective.recovery_time", "objective.state", "objective.checks", "objective.parts", "limits", "limits.timeout",
+    "expect_failed", "known", "known.checks", "known.since", "known.since.nvrx", "known.ref", "known.until",
 ]  # fmt: skip
 
 
 @given(place=st.sampled_from(PLACES), value=VALUES)
 @UNHURRIED
 def test_any_value_in_any_place_is_taken_or_answered(folder, place, value):
-    check(folder, WHOLE + "vary: {" + json.dumps(place) + ": [" + json.dumps(value, ensure_ascii=True) + "]}\n")
+    check(folder, FORESEEN + "vary: {" + json.dumps(place) + ": [" + json.dumps(value, ensure_ascii=True) + "]}\n")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenario_build import SHORTEST, WHOLE, edited, load_text
+from scenario_build import FORESEEN, SHORTEST, WHOLE, edited, load_text
 
 from chaos.faults.catalogue import BY_NAME
-from chaos.model.plan import At, ObjectivePlan, Restarts
+from chaos.model.plan import At, KnownPlan, ObjectivePlan, Restarts
 from chaos.scenario.plan import compile_plan
 from chaos.scenario.show import resolved_yaml
 
@@ -98,12 +100,37 @@ def test_the_seed_never_reaches_the_trainer(tmp_path):
     assert plan_of(tmp_path, SHORTEST, seed=1).job == plan_of(tmp_path, SHORTEST, seed=2).job
 
 
+def test_foreseen_failures_are_carried_with_the_names_that_ranks_give_to_versions(tmp_path):
+    plan = plan_of(tmp_path, FORESEEN)
+    assert plan.expect_failed == ("lost_work",)
+    assert plan.known == KnownPlan(
+        checks=("state_exact", "recovered_in_time"),
+        since={"nvidia-resiliency-ext": ">=0.4.1,<0.7", "torch": "!=2.9"},
+        ref="https://example.org/issues?number=7#last",
+        until=date(2027, 3, 1),
+    )
+
+
+def test_packages_are_those_whose_versions_ranks_tell():
+    from chaos.agent.core import _versions
+    from chaos.scenario.plan import PACKAGE
+    from chaos.scenario.schema import Since
+
+    assert set(PACKAGE) == set(Since.__struct_fields__) and set(PACKAGE.values()) == set(_versions())
+
+
+def test_a_foreseen_failure_can_be_varied_and_set(tmp_path):
+    varied = load_text(tmp_path, SHORTEST + "vary: {expect_failed: [[], [lost_work]]}\n")
+    assert [scenario.spec.expect_failed for scenario in varied] == [[], ["lost_work"]]
+    assert plan_of(tmp_path, FORESEEN, "known.until=2028-01-31").known.until == date(2028, 1, 31)
+
+
 def test_the_plan_survives_being_written(tmp_path):
-    plan = plan_of(tmp_path, WHOLE)
+    plan = plan_of(tmp_path, FORESEEN)
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(plan)), type(plan)) == plan
 
 
-@pytest.mark.parametrize("text", [SHORTEST, WHOLE, WHOLE + "vary: {faults.kill.target.rank: [0, 1]}\n"])
+@pytest.mark.parametrize("text", [SHORTEST, FORESEEN, WHOLE + "vary: {faults.kill.target.rank: [0, 1]}\n"])
 def test_the_resolved_form_loads_back_to_the_same_plan(text, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     for scenario in load_text(tmp_path, text):

@@ -66,6 +66,20 @@ def test_names_of_checks_and_parts_are_the_judges():
     assert get_args(schema.Part) == PARTS
 
 
+def test_every_check_is_foreseeable_but_those_that_a_pass_rests_on():
+    from chaos.model.plan import NEVER_FORESEEN
+    from chaos.scenario.check_foreseen import FORESEEABLE
+
+    assert set(NEVER_FORESEEN) < set(check_names.KNOWN)
+    assert {*FORESEEABLE, *NEVER_FORESEEN} == set(check_names.KNOWN)
+    records = json_schema()["$defs"]
+    for names in (
+        records["ScenarioFile"]["properties"]["expect_failed"],
+        records["KnownDefect"]["properties"]["checks"],
+    ):
+        assert names["items"]["enum"] == list(FORESEEABLE)
+
+
 def test_the_json_schema_file_is_current():
     assert (ROOT / "scenarios" / "scenario.schema.json").read_text() == as_text()
 
