@@ -85,7 +85,8 @@ class Outside:
         if not ended or not all(_is_from_outside(event) for event in together):
             return None
         first = ended[0]
-        if any(_sends_signals(sign, together) for sign in self._signs.between(group.last_whole_ns, first.t_ns)):
+        said = self._signs.between(group.last_whole_ns - _BEFORE_NS, first.t_ns)
+        if any(_sends_signals(sign, together) for sign in said):
             return None
         name = signal.Signals(first.data["signal"]).name
         return Cause(f"{_who(first)} ended by {name}, which neither we nor NVRx sent", (first.ref,))
