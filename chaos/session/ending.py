@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from chaos.doors import ProcessReader
+from chaos.doors import ProcessKiller, ProcessReader
 from chaos.guard.guard import Guard
 from chaos.history import manifest
 from chaos.history.writer import Writer
 from chaos.injector.injector import Injector
 from chaos.injector.server import RankServer
 from chaos.observer.observer import Observer
+from chaos.session.evidence import Captured, Evidence, Subject, drop_offers
 from chaos.session.settings import RESIDUE_AFTER_S
 from chaos.system.residue import Residue, measure
-from chaos.system.stacks import dump_stacks
 from chaos.system.subreaper import reap_orphans
 
 RESIDUE_LOOK_S = 0.25
@@ -37,16 +37,17 @@ class Ending:
         injector: Injector,
         ranks: RankServer,
         table: ProcessReader,
+        killer: ProcessKiller,
     ) -> None:
         self._run_dir, self._run_id = run_dir, run_id
         self._guard, self._writer, self._observer = guard, writer, observer
-        self._injector, self._ranks, self._table = injector, ranks, table
+        self._injector, self._ranks, self._table, self._killer = injector, ranks, table, killer
         self.left_open: list[str] = []
         self.errors: list[Exception] = []
 
-    def keep_stacks(self, why: str) -> None:
-        """A wait ran out: where every rank stands, before anything is killed."""
-        self.attempt(lambda: self._write_stacks(why))
+    def keep_evidence(self, why: str) -> None:
+        """A wait ran out: where every rank stands, before anything is undone, stopped or ended."""
+        self.attempt(lambda: self._capture(why))
 
     def undo_faults(self) -> None:
         """Held faults first, then armed orders."""
@@ -89,6 +90,7 @@ class Ending:
             )
         )
         self.attempt(lambda: self._guard.copy_ledger(self._run_dir))
+        self.attempt(lambda: drop_offers(self._run_dir))
         self._writer.close()
         self.attempt(lambda: manifest.write(self._run_dir, run_id=self._run_id, lives=lives))
         self.attempt(self._guard.finish)
@@ -102,13 +104,25 @@ class Ending:
             print(f"ending of {self._run_id}: {error!r}", file=sys.stderr)
             return None
 
-    def _write_stacks(self, why: str) -> None:
-        files = []
-        for life, rank in self._observer.rank_lives().values():
-            name = f"logs/stacks-rank{rank}-{life.pid}.txt"
-            (self._run_dir / name).write_text(dump_stacks(life.pid), encoding="utf-8")
-            files.append(name)
-        self._writer.write_about("evidence_captured", {"files": files, "why": why}, life=None)
+    def _capture(self, why: str) -> None:
+        ranks = self._observer.rank_lives().values()
+        subjects = [Subject(who=str(rank), life=life, rank=rank) for life, rank in ranks if rank is not None]
+        subjects.sort(key=lambda subject: subject.rank or 0)
+        launcher = self._observer.processes.launcher
+        if launcher is not None and self._table.is_alive(launcher):
+            subjects.append(Subject(who="launcher", life=launcher))
+        evidence = Evidence(
+            self._run_dir,
+            subjects,
+            send=lambda life, number: self._killer.send(life, number, mark=self._run_id),
+            ask=self._ranks.ask_evidence,
+        )
+        try:
+            found = evidence.capture()
+        except Exception as error:  # a defect of ours here must not spoil a run that is judged without it
+            found = Captured(failed=(repr(error),))
+        fields = {"files": list(found.files), "stands": list(found.stands), "failed": list(found.failed), "why": why}
+        self._writer.write_about("evidence_captured", fields, life=None)
 
     def _write_residue(self, shared_memory_before: frozenset[str]) -> None:
         began = time.monotonic()
