@@ -57,6 +57,91 @@ class ExitReader(Protocol):
     def close(self) -> None: ...
 
 
+class News(Protocol):
+    """What the kernel told as it happened. `kind`: forked (`pid` is new, `parent` made it), executed, ended, or lost:
+    it told more than was taken, so anything may have been missed before that."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def t_ns(self) -> int: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def parent(self) -> int: ...
+
+    @property
+    def code(self) -> int | None: ...
+
+    @property
+    def signal(self) -> int | None: ...
+
+
+class NewsReader(Protocol):
+    """Tells of every process that came or went, however short its life. Not every host lets us ask."""
+
+    def drain(self) -> Sequence[News]:
+        """What was told since the last call, in its order; never waits."""
+
+    def close(self) -> None: ...
+
+
+class CheckpointLook(Protocol):
+    """What one checkpoint looked like from outside. `problem`: empty = whole by its own manifest.
+    `verified`: every byte was compared; False = too large for that, only names and sizes were."""
+
+    @property
+    def step(self) -> int: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def files(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def problem(self) -> str: ...
+
+    @property
+    def verified(self) -> bool: ...
+
+
+class CheckpointReader(Protocol):
+    """Looks into the checkpoint folder of a job, read-only. Both raise OSError where it cannot be read."""
+
+    def look(self, step: int) -> CheckpointLook | None:
+        """The checkpoint after that many steps; None when the job took it away meanwhile."""
+
+    def steps(self) -> Sequence[int]:
+        """Of all that are in place now."""
+
+
+class Offers(Protocol):
+    """Which sources of evidence this host has; an empty text = offered, else why not."""
+
+    @property
+    def pidfd_info(self) -> str: ...
+
+    @property
+    def connector(self) -> str: ...
+
+    @property
+    def run_delay(self) -> str: ...
+
+    @property
+    def oom_kills(self) -> str: ...
+
+    @property
+    def cgroup(self) -> str:
+        """The version that counts memory: v1 or v2; empty = none does."""
+
+
 class ProcessKiller(Protocol):
     """Sends signals, to one exact life only."""
 

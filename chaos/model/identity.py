@@ -23,7 +23,9 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the process table. `mark` is the value of NVRX_CHAOS_RUN in its environment, if readable."""
+    """One row of the process table. `mark` is the value of NVRX_CHAOS_RUN in its environment, if readable.
+    `name` is what the process calls itself (/proc/PID/comm), `session` the pid that leads its session; 0 = not known.
+    """
 
     life: Life
     ppid: int
@@ -31,6 +33,8 @@ class ProcessInfo(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     mark: str | None
     environment: dict[str, str]
+    name: str = ""
+    session: int = 0
 
     @property
     def pid(self) -> int:

@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 from chaos.conclude import conclude, plain_verdict, write_verdict
-from chaos.errors import CannotWrite, ChaosError, JobMisbehaved
+from chaos.doors import NewsReader
+from chaos.errors import CannotWrite, ChaosError, JobMisbehaved, Refused
 from chaos.files import output_error
 from chaos.guard.guard import Guard
 from chaos.history.follow import Follower
@@ -37,8 +38,11 @@ from chaos.session.settings import (
     RECOVERY_WAIT_FACTOR,
     RECOVERY_WAIT_MIN_S,
 )
+from chaos.system.checkpoint_folder import CheckpointFolder
+from chaos.system.connector import Connector
 from chaos.system.exit_status import ExitWatcher
 from chaos.system.machine import Machine
+from chaos.system.memory import Memory
 from chaos.system.processes import PidfdKiller, ProcessTable
 from chaos.system.residue import shared_memory_names
 from chaos.system.subreaper import become_subreaper
@@ -119,7 +123,10 @@ class Session:
             reader=self._table,
             exits=ExitWatcher(self._table),
             machine=Machine(),
+            memory=Memory(),
             helpers=lambda: [os.getpid(), self.guard.watchdog_pid],
+            news=_news(),
+            checkpoints=self._checkpoints(),
         )
         self._follower = Follower(self.run_dir / "history")
         self._live = Live(
@@ -301,14 +308,13 @@ class Session:
             injector=self._injector,
             ranks=self._ranks,
             table=self._table,
-            killer=self._killer,
         )
         ended_by_itself = self._job_ended and not self.interrupted
         if not ended_by_itself:
             # First of all: once we take a fault back, what the job does is no answer to that fault any more.
             ending.attempt(self._say_stopped)
         if self._wait_ran_out:
-            ending.keep_evidence(self._ended_because)
+            ending.keep_stacks(self._ended_because)
         ending.undo_faults()
         if self._job.pid is not None:
             ending.attempt(self._drain)
@@ -346,6 +352,7 @@ class Session:
             self._live.feed(event)
             self._lives.feed(event)
             self._injector.on_event(event)
+            self._observer.hear(event)
             if event.kind == "fault_fired":
                 self._fault_watch, self._fault_seen_at = self._live.watch(), time.monotonic()
         self._injector.tick()
@@ -378,6 +385,11 @@ class Session:
 
     # small things
 
+    def _checkpoints(self) -> CheckpointFolder | None:
+        """Where the layout of the job's folder is known: the reference trainer's."""
+        folder = self._job.checkpoint_folder
+        return None if folder is None else CheckpointFolder(folder, folder.name)
+
     def _on_rank_gone(self, life: str) -> None:
         self._injector.on_gone(life)
 
@@ -389,3 +401,11 @@ class Session:
             self._writer.write_about(kind, fields, life=life)
         except OSError as error:
             raise CannotWrite(f"cannot write the run's history: {error.strerror or error}") from error
+
+
+def _news() -> NewsReader | None:
+    """What the kernel tells of processes, where it tells us; else the process table is looked at more closely."""
+    try:
+        return Connector()
+    except Refused:
+        return None

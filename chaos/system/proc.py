@@ -12,18 +12,22 @@ from typing import NamedTuple
 
 PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Stat(NamedTuple):
     """The fields of /proc/PID/stat that somebody here needs. Times in seconds; `exit_status` is a raw wait status."""
 
     pid: int
+    name: str
     state: str
     ppid: int
+    session: int
     start_ticks: int
     cpu_s: float
     children_cpu_s: float
     threads: int
+    rss_bytes: int
     exit_status: int
 
 
@@ -33,16 +37,20 @@ def read_stat(pid: int, root: Path = PROC) -> Stat | None:
     if not text:
         return None
     # The command stands in parentheses and may itself hold parentheses and spaces: split after the last one.
-    fields = text.rpartition(b")")[2].split()
+    head, _, rest = text.rpartition(b")")
+    fields = rest.split()
     user, system, children_user, children_system = (int(value) for value in fields[11:15])
     return Stat(
         pid=pid,
+        name=head.partition(b"(")[2].decode(errors="replace"),
         state=fields[0].decode(),
         ppid=int(fields[1]),
+        session=int(fields[3]),
         start_ticks=int(fields[19]),
         cpu_s=(user + system) / TICKS_PER_S,
         children_cpu_s=(children_user + children_system) / TICKS_PER_S,
         threads=int(fields[17]),
+        rss_bytes=int(fields[21]) * PAGE_BYTES,
         exit_status=int(fields[49]),
     )
 

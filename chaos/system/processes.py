@@ -67,6 +67,8 @@ class ProcessTable:
             command=command,
             mark=environment.get(MARK),
             environment=environment,
+            name=after.name,
+            session=after.session,
         )
 
     def life(self, pid: int) -> Life | None:

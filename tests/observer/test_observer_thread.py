@@ -20,6 +20,15 @@ class Machine:
     def run_delay_s(self, who):
         return None
 
+    def rss_bytes(self, who):
+        return None
+
+    def oom_kills(self):
+        return None
+
+    def cgroup(self, who):
+        return None, None
+
 
 class Host(FakeHost):
     """Lets the test wait for a look."""
@@ -64,6 +73,7 @@ def observer(host, writer, tmp_path):
         reader=host,
         exits=host,
         machine=Machine(),
+        memory=Machine(),
         helpers=lambda: [1],
     )
 
@@ -86,7 +96,7 @@ def test_what_ended_just_before_the_stop_is_still_told(observer, host, writer, t
     observer.start()
     host.wait_for_a_look()
     (tmp_path / "job.log").write_text(
-        "[2026-12-01 12:00:00,123] [ERROR] [ft_launcher1@vm] failed (exitcode: -9) local_rank: 1 (pid: 7) of: x\n"
+        "[2026-12-01 12:00:00,123] [ERROR] [ft_launcher1@h] failed (exitcode: -9) local_rank: 1 (pid: 7) of binary: x\n"
     )
     host.end(10, code=0)
     observer.stop()

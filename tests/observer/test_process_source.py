@@ -1,4 +1,4 @@
-"""Processes of a job come and go: who they are, and how they ended."""
+"""Processes of a job come and go: when each is told, and how it ended. What each is: test_process_roles."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import sys
 import uuid
 
 import pytest
-from observer_build import MARK, FakeHost, FakeWriter, life
+from observer_build import MARK, FakeHost, FakeWriter, Now, life, told
 
-from chaos.observer import process_source
+from chaos.observer.known import born_between
 from chaos.observer.process_source import ProcessSource
+from chaos.observer.roles import SETTLES_S
+from chaos.observer.telling import LAUNCHER_SAYS_S
 from chaos.system.exit_status import ExitWatcher
 from chaos.system.processes import ProcessTable
 
@@ -27,9 +29,14 @@ def writer():
 
 
 @pytest.fixture
-def source(host, writer):
+def now(monkeypatch):
+    return Now(monkeypatch)
+
+
+@pytest.fixture
+def source(host, writer, now):
     source = ProcessSource(MARK, host, host, writer)
-    host.add(10, command="launcher")
+    host.add(10, command="ft_launcher")
     source.watch_launcher(10)
     source.step()
     return source
@@ -38,36 +45,84 @@ def source(host, writer):
 def test_the_first_process_is_the_launcher(source, writer):
     (seen,) = writer.of("process_appeared")
     assert (seen["pid"], seen["role"], seen["header_rank"], seen["life"]) == (10, "launcher", None, life(10).id)
-    assert seen["command"] == "launcher x.py"
+    assert seen["command"] == "ft_launcher x.py" and seen["of_rank"] is None
 
 
 def test_a_child_of_the_launcher_with_a_rank_is_that_rank(source, host, writer):
     host.add(11, ppid=10, RANK="1")
     source.step()
     seen = writer.of("process_appeared")[1]
-    assert (seen["role"], seen["header_rank"], seen["ppid"]) == ("rank", 1, 10)
+    assert (seen["role"], seen["header_rank"], seen["of_rank"], seen["ppid"]) == ("rank", 1, None, 10)
 
 
-def test_a_data_worker_inherits_the_rank_variables_and_is_no_rank(source, host, writer):
+def test_a_helper_of_a_rank_is_told_without_a_rank_of_its_own_and_with_the_one_it_serves(source, host, writer):
     host.add(11, ppid=10, RANK="1")
-    host.add(12, ppid=11, RANK="1")
+    host.add(12, ppid=11, RANK="1", name="pt_data_worker")
     source.step()
-    assert [seen["role"] for seen in writer.of("process_appeared")] == ["launcher", "rank", "other"]
+    seen = writer.of("process_appeared")[2]
+    assert (seen["role"], seen["header_rank"], seen["of_rank"]) == ("data_worker", None, 1)
 
 
-def test_a_helper_of_the_launcher_is_named_only_when_it_can_no_longer_become_a_rank(source, host, writer, monkeypatch):
-    now = [process_source.time.monotonic()]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    host.add(11, ppid=10)
-    host.add(12, ppid=10)
+def test_a_fork_of_the_launcher_is_told_when_it_can_no_longer_become_a_rank_with_the_time_it_was_seen(
+    source, host, writer, now
+):
+    host.add(11, ppid=10, command="ft_launcher")
+    host.add(12, ppid=10, command="ft_launcher")
+    seen_ns = now.ns
     source.step()
     assert len(writer.of("process_appeared")) == 1
     host.add(12, ppid=10, RANK="0")  # it was between fork and exec
-    now[0] += process_source.ROLE_SETTLES_S
+    now.advance(SETTLES_S)
     source.step()
-    assert [(seen["pid"], seen["role"]) for seen in writer.of("process_appeared")[1:]] == [
-        (11, "rank_monitor"), (12, "rank"),
+    assert [(seen["pid"], seen["role"], seen["t_ns"]) for seen in writer.of("process_appeared")[1:]] == [
+        (11, "rank_monitor", seen_ns), (12, "rank", seen_ns),
     ]  # fmt: skip
+
+
+def test_a_launcher_that_was_seen_before_it_became_nvrxs_still_has_its_monitors_told(source, host, writer, now):
+    host.add(10, command="python")  # what `python -m trainer` is before it executes the launcher
+    source.step()
+    host.add(10, command="ft_launcher")
+    host.add(11, ppid=10, command="ft_launcher")
+    source.step()
+    now.advance(SETTLES_S)
+    source.step()
+    assert writer.of("process_appeared")[-1]["role"] == "rank_monitor"
+
+
+def test_what_a_rank_forks_inside_its_saving_call_is_told_as_a_checkpoint_writer(source, host, writer, now):
+    rank = host.add(11, ppid=10, RANK="1")
+    source.step()
+    born_ns = born_between(life(12))[0]
+    host.add(12, ppid=11, RANK="1")
+    source.step()
+    source.hear(told("checkpoint_began", rank, at_ns=born_ns - 1_000_000))
+    host.end(12, code=0)
+    source.hear(told("checkpoint_staged", rank, at_ns=born_ns + 1_000_000))
+    source.step()
+    (end,) = writer.of("process_exited")
+    assert (end["role"], end["code"]) == ("checkpoint_writer", 0)
+    assert writer.of("process_appeared")[2]["of_rank"] == 1
+
+
+def test_a_fork_of_a_rank_that_nothing_explains_is_told_as_other_after_a_while_with_its_true_times(
+    source, host, writer, now
+):
+    host.add(11, ppid=10, RANK="1")
+    source.step()
+    host.add(12, ppid=11, RANK="1")
+    seen_ns = now.ns
+    source.step()
+    now.advance(0.3)
+    host.end(12, signal=9)
+    ended_ns = now.ns
+    source.step()
+    assert len(writer.events) == 2
+    now.advance(SETTLES_S)
+    source.step()
+    (kind, seen), (_, end) = writer.events[2:]
+    assert (kind, seen["role"], seen["t_ns"]) == ("process_appeared", "other", seen_ns)
+    assert (end["role"], end["signal"], end["t_ns"]) == ("other", 9, ended_ns)
 
 
 @pytest.mark.parametrize("mark", [None, "another-run"])
@@ -82,12 +137,12 @@ def test_processes_of_others_are_not_ours(source, host, writer, mark):
 def test_a_child_of_ours_that_lost_the_mark_is_still_ours(source, host, writer):
     host.add(11, ppid=10, RANK="0")
     source.step()
-    host.add(13, ppid=11, mark=None)
+    host.add(13, ppid=11, mark=None, command="nvidia-smi")
     source.step()
     assert [seen["pid"] for seen in writer.of("process_appeared")] == [10, 11, 13]
 
 
-@pytest.mark.parametrize("how", [{"signal": 9}, {"code": 3}, {"code": 0}, {"signal": None, "code": None}])
+@pytest.mark.parametrize("how", [{"signal": 9}, {"code": 3}, {"code": 0}])
 def test_the_end_carries_role_signal_and_code(source, host, writer, how):
     host.add(11, ppid=10, RANK="1")
     source.step()
@@ -106,18 +161,20 @@ def test_an_end_is_told_once(source, host, writer):
     assert len(writer.of("process_exited")) == 1
 
 
-def test_a_process_whose_end_cannot_be_watched_is_missed_by_looking(source, host, writer):
+def test_a_process_whose_end_cannot_be_watched_is_missed_by_looking(source, host, writer, now):
     host.unwatchable.add(11)
     host.add(11, ppid=10, RANK="0")
     source.step()
     host.end(11)
+    source.step()
+    now.advance(LAUNCHER_SAYS_S)
     source.step()
     (end,) = writer.of("process_exited")
     assert (end["code"], end["signal"], end["source"]) == (None, None, "none")
 
 
 def test_a_process_that_ends_before_its_role_is_known_still_appears_first(source, host, writer):
-    host.add(11, ppid=10)
+    host.add(11, ppid=10, command="ft_launcher")
     source.step()
     host.end(11, code=1)
     source.step()
@@ -143,6 +200,19 @@ def test_a_launcher_that_was_seen_between_fork_and_exec_is_found_again(host, wri
     source.watch_launcher(10)
     source.step()
     assert [seen["role"] for seen in writer.of("process_appeared")] == ["launcher"]
+
+
+def test_what_is_still_unclear_at_the_end_is_told_as_it_is(source, host, writer):
+    host.add(11, ppid=10, RANK="1")
+    source.step()
+    host.add(12, ppid=11, RANK="1")
+    host.add(13, ppid=11, RANK="1")
+    source.step()
+    host.end(12, code=4)
+    source.step()
+    source.close()
+    assert [(seen["pid"], seen["role"]) for seen in writer.of("process_appeared")[2:]] == [(13, "other"), (12, "other")]
+    assert [(end["pid"], end["code"]) for end in writer.of("process_exited")] == [(12, 4)]
 
 
 TREE = """
