@@ -308,13 +308,14 @@ class Session:
             injector=self._injector,
             ranks=self._ranks,
             table=self._table,
+            killer=self._killer,
         )
         ended_by_itself = self._job_ended and not self.interrupted
         if not ended_by_itself:
             # First of all: once we take a fault back, what the job does is no answer to that fault any more.
             ending.attempt(self._say_stopped)
         if self._wait_ran_out:
-            ending.keep_stacks(self._ended_because)
+            ending.keep_evidence(self._ended_because)
         ending.undo_faults()
         if self._job.pid is not None:
             ending.attempt(self._drain)
