@@ -28,6 +28,11 @@ SECTIONS: tuple[tuple[str, str, str, str], ...] = (
     ("Close", "`objective.state` as a mapping", "objectivestate-as-a-mapping", "Losses may differ a little."),
     ("CheckChoice", "`objective.checks`", "objectivechecks", "Names are those of [checks.md](checks.md)."),
     ("Limits", "`limits`", "limits", "What we may do at most."),
+    (
+        "KnownDefect", "`known`", "known",
+        "A defect of others that is known; see [below](#failures-that-are-foreseen). All four keys are needed.",
+    ),
+    ("Since", "`known.since`", "knownsince", "Which versions have the defect. At least one; all given must hold."),
 )  # fmt: skip
 
 MEANING: dict[str, str] = {
@@ -41,6 +46,9 @@ MEANING: dict[str, str] = {
     "ScenarioFile.faults": "What is done to the job. Empty: nothing, and the job must need no recovery.",
     "ScenarioFile.objective": "What the job is held to.",
     "ScenarioFile.limits": "Bounds of the run and of our harm.",
+    "ScenarioFile.expect_failed": "Checks that must fail, because the fault makes them; see "
+    "[below](#failures-that-are-foreseen).",
+    "ScenarioFile.known": "Checks that fail by a defect of others.",
     "ScenarioFile.vary": "Dotted key → values. One run of each combination; see [below](#how-settings-combine).",
     "Job.run": "A shipped job: the [reference trainer](trainer.md).",
     "Job.command": "Your own job, as a list of words; see [your-own-job.md](your-own-job.md).",
@@ -104,4 +112,11 @@ MEANING: dict[str, str] = {
     "Limits.ranks_down": "How many ranks *we* may hold down at one time.",
     "Limits.nodes_down": "How many hosts we may hold down at one time.",
     "Limits.faults": "How many faults may fire in all.",
+    "KnownDefect.checks": "The checks that fail by it, all or some of them. Those that are unknown because of it, too.",
+    "KnownDefect.since": "The versions that have the defect, as the ranks tell them.",
+    "KnownDefect.ref": "The page that tells of the defect; shown with every such run.",
+    "KnownDefect.until": "The last day (UTC) on which it is counted apart. On the next day it fails runs again.",
+    "Since.nvrx": "NVRx (`nvidia-resiliency-ext`).",
+    "Since.torch": "PyTorch.",
+    "Since.python": "Python.",
 }  # fmt: skip
