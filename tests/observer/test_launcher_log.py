@@ -79,7 +79,7 @@ def test_a_line_becomes_its_event(path, log, writer, clocks):
     assert kind == "worker_failed" and event["life"] is None and event["header_rank"] is None
     assert (event["local_rank"], event["pid"], event["code"], event["log"]) == (1, 777, -9, "logs/job.log:2")
     assert event["text"].startswith("failed (exitcode: -9)")
-    assert abs(event["t_ns"] - (MONO_NS - 300_000_000)) <= event["error_ns"] < 2_000_000
+    assert abs(event["t_ns"] - (MONO_NS - 300_000_000)) <= event["error_ns"] < 3_000_000
     assert event["wall_s"] == pytest.approx(WALL_NS / 1e9 - 0.3)
 
 
@@ -193,7 +193,7 @@ def test_a_healthy_log_is_never_blind(path, log, writer, clocks):
     assert reasons(writer) == [] and len(writer.events) == 100
 
 
-@pytest.mark.parametrize("jump_s", [3600.0, -3600.0, 0.5, -0.05])
+@pytest.mark.parametrize("jump_s", [3600.0, -3600.0, 0.5, -0.05, 0.002])
 def test_when_the_wall_clock_jumps_times_from_the_log_are_unknown(path, log, writer, clocks, jump_s):
     path.write_text("")
     log.poll()
@@ -209,7 +209,7 @@ def test_when_the_wall_clock_jumps_times_from_the_log_are_unknown(path, log, wri
     clocks.advance(0.2)
     append(path, hung(clocks) + "\n")
     log.poll()
-    assert writer.of("hang_detected")[0]["error_ns"] < 2_000_000 and len(reasons(writer)) == 1
+    assert writer.of("hang_detected")[0]["error_ns"] < 3_000_000 and len(reasons(writer)) == 1
 
 
 def test_a_clock_that_is_adjusted_moves_both_and_is_no_jump(path, log, writer, clocks):
@@ -242,7 +242,7 @@ def test_an_hour_in_the_past_is_another_zone_and_not_a_time(path, log, writer, c
 def test_stamps_from_the_future_are_not_believed(path, log, writer, clocks):
     path.write_text(killed(clocks, -7.0) + "\n")
     log.poll()
-    assert "6.999 s ahead" in reasons(writer)[0]
+    assert "6.998 s ahead" in reasons(writer)[0]
     assert writer.of("worker_failed")[0]["t_ns"] == clocks.mono_ns
 
 
@@ -250,7 +250,7 @@ def test_stamps_that_run_backwards_are_not_believed_even_in_a_log_read_at_once(p
     path.write_text(f"{killed(clocks, 1.0)}\n{hung(clocks, 60.0)}\n")
     log.poll()
     assert "before the line was written" in reasons(writer)[0]
-    assert [event["error_ns"] < 2_000_000 for _, event in writer.events if "error_ns" in event] == [True, False]
+    assert [event["error_ns"] < 3_000_000 for _, event in writer.events if "error_ns" in event] == [True, False]
 
 
 def test_a_line_that_came_a_little_late_has_an_error_that_covers_the_doubt(path, log, writer, clocks):
@@ -260,7 +260,7 @@ def test_a_line_that_came_a_little_late_has_an_error_that_covers_the_doubt(path,
     append(path, killed(clocks, 0.7) + "\n")
     log.poll()
     (event,) = writer.of("worker_failed")
-    assert reasons(writer) == [] and 699_000_000 <= event["error_ns"] <= 703_000_000
+    assert reasons(writer) == [] and 699_000_000 <= event["error_ns"] <= 704_000_000
 
 
 def test_a_line_without_a_stamp_was_said_between_two_looks(path, log, writer, clocks):
@@ -335,3 +335,11 @@ def test_what_is_overheard_reaches_history_unchanged(path, log, writer, clocks):
     assert writer.events[0][1] == ENDED | {"life": "a", "header_rank": 1, "t_ns": clocks.mono_ns, "wall_s": 1.0}
     log.poll(last=True)
     assert len(reasons(writer)) == 1
+
+
+def test_an_end_that_is_told_late_is_still_the_end_before_the_restart(path, log, writer, clocks):
+    path.write_text("")
+    log.saw_process("process_appeared", CAME, 1, clocks.mono_ns)
+    log.saw_process("process_exited", ENDED, 1, clocks.mono_ns - 10**9)
+    log.poll(last=True)
+    assert "rank 1 died" in reasons(writer)[0]

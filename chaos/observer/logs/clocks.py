@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from chaos.observer.logs.lines import Line
 
-JUMP_NS = 5_000_000  # adjusting a clock moves both clocks alike; setting it moves one
+JUMP_NS = 1_000_000  # adjusting a clock moves both clocks alike, setting it moves one; less is part of the error
 GRACE_NS = 20_000_000  # between stamping a line and writing it, on a busy machine
 LATE_MAX_NS = 2_000_000_000  # a writer that was stopped in between
 AHEAD_NS = 2_000_000
@@ -78,7 +78,7 @@ class LineClock:
             return self._by_reading(now, "")
         wall_s = self._wall_s(line, now)
         t_ns = int(wall_s * 1e9) - now.difference_ns
-        error_ns = line.stamp.cut_ns + now.error_ns
+        error_ns = line.stamp.cut_ns + JUMP_NS + now.error_ns
         doubt = self._doubt(t_ns, error_ns, now)
         if doubt:
             return self._by_reading(now, doubt)
