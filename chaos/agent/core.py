@@ -29,8 +29,9 @@ class Agent:
 
     def __init__(self, writer: Writer, run: str, channel: Channel | None) -> None:
         self.pid = os.getpid()
+        self.orders = Orders(self)
         self._writer = writer
-        self._recorder = Recorder(writer, self._go_quiet)
+        self._recorder = Recorder(writer, self._go_quiet, in_haste=self._holds_orders)
         self.recorder: Recorder | None = self._recorder  # None: the agent is quiet
         self.run = run
         self.life = writer.life
@@ -41,7 +42,6 @@ class Agent:
         self.phase = ""
         self.step: int | None = None  # of the phase: that of a checkpoint is the number of steps it holds
         self.training: int | None = None  # the step that is trained, also where a checkpoint phase came in between
-        self.orders = Orders(self)
         self.channel = channel
         os.register_at_fork(after_in_child=self._forget_in_child)
         atexit.register(self._close)
@@ -172,6 +172,9 @@ class Agent:
             self.recorder.identify(
                 reentry=self.reentry, group=self.group, rank=self.rank, initial_rank=self.initial_rank
             )
+
+    def _holds_orders(self) -> bool:
+        return bool(self.orders.held)
 
     def _go_quiet(self, reason: str) -> None:
         """On the recorder's thread, which ends: the last word."""
