@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from heapq import nlargest, nsmallest
 from itertools import pairwise
 
 from chaos.judge.detection import Signs
@@ -18,6 +19,7 @@ from chaos.judge.record import Record
 from chaos.model.events import Event
 from chaos.model.plan import Plan
 
+STALL_RATIO = 3  # a standstill is so many times as long as a step before it
 _OWN_DOING = "memory."  # faults of this family make the kernel's count grow
 
 
@@ -169,6 +171,8 @@ class _Finder:
     def _timed(self, incident: Incident, since: int) -> Incident:
         holding, end = incident.holding, incident.limit_ns
         recovered = None if holding is None else holding.first_complete_after(since)
+        if holding is not None and holding is incident.before and recovered is not None:
+            recovered = _after_stall(holding, since, recovered)
         beyond = self._steps_beyond(incident)
         n = self.plan.steady_steps
         lives = {fault.life for fault in incident.faults if fault.life is not None}
@@ -254,6 +258,19 @@ class _Finder:
         spared = {fault.life for fault in incident.faults}
         cause = self.outside.out_of_memory(incident.begun_ns, until, spared=spared)
         return [] if cause is None else [cause]
+
+
+def _after_stall(group: Group, since: int, first: int) -> int:
+    """A step that was under way when the fault came may still end: where the job stood still only after that, it was
+    back when the standstill was over."""
+    times = group.complete_ns.values()
+    newest = nlargest(2, (t_ns for t_ns in times if t_ns <= since))
+    back, longest = first, max([first - since, *(after - before for after, before in pairwise(newest))])
+    for done in nsmallest(GHOST_STEPS_MAX + 1, (t_ns for t_ns in times if t_ns > first)):
+        if done - back > STALL_RATIO * longest:
+            return done
+        back, longest = done, max(longest, done - back)
+    return first
 
 
 def _up_to(holding: Group | None, later: Sequence[Group]) -> tuple[Group, ...]:
