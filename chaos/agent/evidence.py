@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FIRST_SIGNAL = int(signal.SIGRTMIN) + 17  # libraries that want one take the first or the last
 _MASKS = ("SigBlk:", "SigIgn:", "SigCgt:")
 COLLECTIVES_BYTES_MAX = 4 << 20
-# The flight recorder of NCCL under its older and its newer name.
+# Older torch records NCCL only; newer ones have Gloo's collectives under the second name.
 _DUMPS = ("_dump_nccl_trace_json", "_dump_fr_trace_json")
 
 
@@ -122,22 +122,22 @@ def _flight_recorder() -> str:
     if c10d is None:
         return _none("torch.distributed is not loaded")
     for dump in (found for name in _DUMPS if (found := getattr(c10d, name, None)) is not None):
-        for only_active in (False, True):
-            text = _text(dump(includeCollectives=True, onlyActive=only_active))
-            if not json.loads(text).get("entries"):
-                break
-            if len(text) <= COLLECTIVES_BYTES_MAX:
-                return text
-        else:
+        text = _text(dump(includeCollectives=True, onlyActive=False))
+        if not json.loads(text).get("entries"):
+            continue
+        if len(text) > COLLECTIVES_BYTES_MAX:
+            text = _text(dump(includeCollectives=True, onlyActive=True))
+        if len(text) > COLLECTIVES_BYTES_MAX:
             return _none(f"its dump is longer than {COLLECTIVES_BYTES_MAX >> 20} MiB")
-    return _none(_why_empty())
+        return text
+    return _none(_why_empty(c10d))
 
 
-def _why_empty() -> str:
-    backend = _backend()
-    if "nccl" not in backend:
-        return f"torch keeps one for NCCL, and this group's backend is {backend or 'unknown'}"
-    return "it holds no collective (is TORCH_FR_BUFFER_SIZE or TORCH_NCCL_TRACE_BUFFER_SIZE 0?)"
+def _why_empty(c10d: Any) -> str:
+    if not any(hasattr(c10d, name) for name in _DUMPS):
+        return "this torch has no flight recorder"
+    backend, settings = _backend() or "unknown", "TORCH_FR_BUFFER_SIZE or TORCH_NCCL_TRACE_BUFFER_SIZE"
+    return f"it holds no collective of backend {backend}: this torch records NCCL only, or {settings} is 0"
 
 
 def _backend() -> str:

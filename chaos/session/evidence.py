@@ -21,6 +21,7 @@ from chaos.history.quote import last_lines
 from chaos.history.writer import file_name
 from chaos.model.evidence import FOLDER, collectives_name, offered_signal, stacks_name
 from chaos.model.identity import Life
+from chaos.session.collectives import in_words
 from chaos.session.settings import ANSWER_S, EVENTS_SHOWN, EVIDENCE_FILE_BYTES_MAX, EVIDENCE_S
 from chaos.system.frames import stand_in
 from chaos.system.proc import read_stat
@@ -193,11 +194,12 @@ class Evidence:
         name = collectives_name(subject.who, subject.life.pid_inside)
         try:
             told = json.loads((self._folder / name).read_bytes())
-        except (OSError, ValueError):
+        except OSError:
             return f"it did not answer within {ANSWER_S:g} s"
+        except ValueError as error:
+            return f"{FOLDER}/{name} cannot be read: {error}"
         self._files.append(f"{FOLDER}/{name}")
-        why = told.get("none") if isinstance(told, dict) else None
-        return f"none: {why}" if why else f"{FOLDER}/{name}"
+        return f"{in_words(told)} ({FOLDER}/{name})"
 
     def _last_events(self, subject: Subject) -> list[str]:
         if subject.rank is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# torch's code, the standard library's, and what the interpreter carries in itself: not the job's own.
-_LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python\d|^<")
+# torch's code, the standard library's, what the interpreter carries in itself, our hooks: not the job's own.
+_LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python\d|/chaos/agent/|^<")
 _FAULTHANDLER = re.compile(r'  File "(?P<file>.*)", line (?P<at>\d+|\?+) in (?P<function>.*)')
 _PY_SPY = re.compile(r"    (?P<function>\S.*) \((?P<file>[^()]*):(?P<at>\d+)\)")
 _THREAD = re.compile(r"(Current thread|Thread) (0x[0-9a-fA-F]+|\d+)")

@@ -123,19 +123,22 @@ def test_a_flight_recorder_that_is_too_long_gives_what_is_still_under_way(rank, 
     assert "longer than" in told(run_dir, rank)["none"]
 
 
-def test_on_gloo_it_is_said_that_there_is_none(rank, run_dir, monkeypatch):
+def test_an_empty_one_names_the_backend_and_the_setting_that_fills_it(rank, run_dir, monkeypatch):
     FakeTorch(monkeypatch, backend="gloo")
-    assert told(run_dir, rank)["none"] == "torch keeps one for NCCL, and this group's backend is gloo"
+    why = told(run_dir, rank)["none"]
+    assert "backend gloo: this torch records NCCL only" in why and "TORCH_NCCL_TRACE_BUFFER_SIZE is 0" in why
 
 
-def test_an_empty_one_on_nccl_names_the_setting_that_fills_it(rank, run_dir, monkeypatch):
-    FakeTorch(monkeypatch)
-    assert "TORCH_NCCL_TRACE_BUFFER_SIZE" in told(run_dir, rank)["none"]
+def test_where_both_recorders_are_there_the_one_that_holds_something_is_told(rank, run_dir, monkeypatch):
+    empty, full = ({"entries": entries} for entries in ([], [{"state": "started"}]))
+    dumps = {"_dump_nccl_trace_json": empty, "_dump_fr_trace_json": full}
+    FakeTorch(monkeypatch, **{name: lambda dump=dump, **asked: json.dumps(dump) for name, dump in dumps.items()})
+    assert told(run_dir, rank) == full
 
 
 def test_a_torch_without_such_a_dump_or_with_one_that_fails_is_no_error(rank, run_dir, monkeypatch):
-    FakeTorch(monkeypatch, backend="", _dump_nccl_trace_json=None)
-    assert "unknown" in told(run_dir, rank)["none"]
+    FakeTorch(monkeypatch, of_another_torch=None)
+    assert told(run_dir, rank)["none"] == "this torch has no flight recorder"
 
     def fails(**asked):
         raise RuntimeError("no communicator")

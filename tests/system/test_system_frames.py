@@ -33,6 +33,12 @@ def test_the_innermost_call_is_told_with_the_jobs_own_call_that_led_to_it():
     assert dump.splitlines()[stand.line - 1].endswith("line 2500 in all_reduce")
 
 
+def test_a_hook_of_ours_is_not_the_jobs_own_call():
+    hook = '  File "/somewhere/chaos/agent/hooks/step.py", line 74 in collective\n'
+    head, inner, own, *_ = MAIN.splitlines(keepends=True)
+    assert stand_in(head + inner + hook + own).words.endswith("called from reduce_and_clip (optimise.py:41)")
+
+
 def test_a_call_of_the_job_itself_is_told_alone():
     dump = 'Current thread 0x1 (most recent call first):\n  File "/job/data.py", line 12 in wait_for_ever\n'
     assert stand_in(dump) == (2, "wait_for_ever (data.py:12)")
