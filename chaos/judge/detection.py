@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from chaos.judge.record import Record
 from chaos.model.events import Event
@@ -68,9 +69,28 @@ def _first(
             return None
         error_ns = _error_ns(event)
         if event.t_ns >= after_ns - error_ns:
+            event = _sharpest(events, index)
             at_ns = max(event.t_ns, after_ns)
-            return Detection(t_ns=at_ns, is_bound=is_bound, error_ns=error_ns, source=_source(event), event=event)
+            return Detection(
+                t_ns=at_ns, is_bound=is_bound, error_ns=_error_ns(event), source=_source(event), event=event
+            )
     return None
+
+
+def _sharpest(events: Sequence[Event], index: int) -> Event:
+    """The same word with the smaller error: it may have been heard where it was said, and read in a log as well."""
+    first = events[index]
+    error_ns = _error_ns(first)
+    for other in islice(events, index + 1, None):
+        if other.t_ns > first.t_ns + error_ns:
+            break
+        if _error_ns(other) < error_ns and _word(other) == _word(first):
+            return other
+    return first
+
+
+def _word(event: Event) -> tuple[object, ...]:
+    return event.kind, event.rank, event.data.get("text")
 
 
 def _time(event: Event) -> int:

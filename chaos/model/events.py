@@ -4,8 +4,8 @@ Plain dataclasses and the standard library only: ranks import this file.
 One event is one JSON object on one line, whole lines in one `os.write`; a file has one writer, so
 `FILE:LINE` names the event. Header fields of every line: `t_ns` (CLOCK_MONOTONIC, nanoseconds),
 `wall_s` (seconds), `life`, `reentry`, `group`, `rank`, `initial_rank`, `kind`.
-`life` is the life that the event is about: in a rank's own file that is the writer; in the
-controller's file it is the process observed (null where the event is about the run itself).
+`life` is the life that the event is about: in the controller's file it is the process observed (null where the
+event is about the run itself), in all others (of ranks, launchers and monitors) the writer.
 """
 
 from __future__ import annotations
@@ -43,19 +43,23 @@ KINDS: dict[str, tuple[str, str]] = {
     ),
     "restart_entered": ("rank", "reported_restart"),
     "rank_finished": ("rank", "step (the number of steps the job has)"),
-    "interruption_reported": ("rank", "source, marker, text, ranks (those that NVRx names, where it does)"),
-    "health_check_passed": ("rank", "text"),
-    "health_check_failed": ("rank", "text"),
+    "interruption_reported": (
+        "rank, launcher, monitor or controller",
+        "source, marker, text, ranks (those that NVRx names, where it does), log, error_ns",
+    ),
+    "health_check_passed": ("rank or controller", "text, source, log, error_ns"),
+    "health_check_failed": ("rank, launcher or controller", "text, source, log, error_ns"),
     "abort_began": ("rank", ""),
     "abort_done": ("rank", "sockets"),
-    "rank_excluded": ("rank", "text"),
-    # NVRx's own words, from the process that said them, or read from a log by the controller
-    "worker_failed": ("launcher or controller", "local_rank, pid, code, log, error_ns, text"),
+    "rank_excluded": ("rank or controller", "text, source, log, error_ns"),
+    # NVRx's own words, those above among them: heard in the process that said them (`source` handler, or the layer
+    # that NVRx names), or read from a log by the controller (`log`, `error_ns`)
+    "worker_failed": ("launcher or controller", "local_rank, pid, code, source, log, error_ns, text"),
     "hang_detected": (
         "monitor or controller",
-        "waited_s, local_rank (null but where a log names no more than that), log, error_ns, text",
+        "waited_s, local_rank (null but where a log names no more than that), source, log, error_ns, text",
     ),
-    "rendezvous_joined": ("launcher or controller", "log, error_ns, text"),
+    "rendezvous_joined": ("launcher or controller", "source, log, error_ns, text"),
     # the job, seen from outside
     "job_started": ("controller", "pid, argv, launcher (life)"),
     "process_appeared": ("controller", "pid, ppid, role, of_rank (the rank that it serves), command"),
@@ -79,7 +83,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "steady_state_met": ("controller", "step, step_time_s"),
     "stop_condition_met": ("controller", "condition"),
     "stop_requested": ("controller", "reason, interrupted"),
-    "source_blind": ("rank or controller", "source, reason"),
+    "source_blind": ("rank, launcher, monitor or controller", "source, reason"),
     "clock_offset_measured": ("controller", "offset_ns, error_ns"),
     "machine_measured": ("controller", "steal_s, foreign_cpu_s (both cumulative), run_delay_s {life: seconds}"),
     "memory_measured": (
@@ -145,8 +149,8 @@ def is_routine(kind: str, phase: object) -> bool:
 class Blind:
     """A source of evidence that went blind: which file or source, from which line on, and why.
 
-    `source` is `rank` (a rank's own file, `life` and `rank` say whose), `controller`, `control`
-    (the fault-free runs), `manifest`, or the name given by a `source_blind` event.
+    `source` is `rank` (a rank's own file, `life` and `rank` say whose), `launcher`, `monitor`, `controller`,
+    `control` (the fault-free runs), `manifest`, or the name given by a `source_blind` event.
     """
 
     source: str

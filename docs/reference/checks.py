@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from chaos.judge.checks.framework import CONTROL, CONTROLLER, GROUPS, LAUNCHER_LOG, RANKS, CheckSpec
+from chaos.judge.checks.framework import (
+    CONTROL,
+    CONTROLLER,
+    GROUPS,
+    LAUNCHER,
+    LAUNCHER_LOG,
+    MONITOR,
+    NVRX_LOG,
+    RANKS,
+    CheckSpec,
+)
 from chaos.judge.checks.registry import REGISTRY
 from chaos.model.plan import At, FaultPlan, JobPlan, ObjectivePlan, Plan, Restarts
 from reference.markdown import code, same_names, table
@@ -12,6 +22,9 @@ SOURCES = {
     CONTROLLER: "the controller's history",
     CONTROL: "the fault-free runs",
     GROUPS: "process groups told apart",
+    LAUNCHER: "the launcher's own file",
+    MONITOR: "the monitors' own files",
+    NVRX_LOG: "NVRx heard in each process",
     LAUNCHER_LOG: "the launcher's log",
 }
 # check -> asks, fails when, unknown when

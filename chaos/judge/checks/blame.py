@@ -11,7 +11,7 @@ from chaos.judge.case import Case
 from chaos.judge.checks.framework import (
     CONTROLLER,
     GROUPS,
-    LAUNCHER_LOG,
+    NVRX_WORDS,
     RANKS,
     CheckSpec,
     Finding,
@@ -83,7 +83,7 @@ def _note(said: Sequence[Claim], by_any: set[str], lives: Lives) -> str:
 
 CHECKS = (
     CheckSpec(
-        name="blamed_right", needs=frozenset({RANKS, CONTROLLER, GROUPS, LAUNCHER_LOG}), stands=True,
+        name="blamed_right", needs=NVRX_WORDS | {RANKS, CONTROLLER, GROUPS}, stands=True,
         expects=lambda plan: "NVRx names a rank that was hit" if plan.objective.blamed else "",
         asked=lambda plan: plan.objective.blamed and bool(plan.faults), body=blamed_right,
     ),

@@ -17,10 +17,16 @@ from chaos.model.verdict import WORD, Check, Outcome
 EVIDENCE_MAX = 8  # references shown for one check; more are counted in words
 
 RANKS, CONTROLLER, CONTROL, GROUPS, LAUNCHER_LOG = "rank", "controller", "control", "group", "launcher_log"
+LAUNCHER, MONITOR, NVRX_LOG = "launcher", "monitor", "nvrx_log"  # files of their own; a process that is not heard
+NVRX_WORDS = frozenset({LAUNCHER_LOG, LAUNCHER, MONITOR, NVRX_LOG})  # what NVRx says outside the ranks
+# What the controller looks at and cannot always see: how processes ended, and what lies in the checkpoint folder.
+EXIT_STATUS, CHECKPOINT_FOLDER = "exit_status", "checkpoint_folder"
 # Without these no file is known to be whole, so what rests on files is unknown.
 _BLINDS_ALL_FILES = frozenset({"manifest"})
 # A rank out of our reach can still be seen; the run as a whole is not passed then, but no check loses its evidence.
-_KNOWN = frozenset({RANKS, CONTROLLER, CONTROL, GROUPS, LAUNCHER_LOG, "manifest", "control_channel", "machine"})
+_KNOWN = NVRX_WORDS | {
+    RANKS, CONTROLLER, CONTROL, GROUPS, EXIT_STATUS, CHECKPOINT_FOLDER, "manifest", "control_channel", "machine",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

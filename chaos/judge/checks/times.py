@@ -8,7 +8,7 @@ from chaos.judge.checks.excused import by_cause, by_promise
 from chaos.judge.checks.framework import (
     CONTROLLER,
     GROUPS,
-    LAUNCHER_LOG,
+    NVRX_WORDS,
     RANKS,
     CheckSpec,
     Finding,
@@ -203,7 +203,7 @@ def _asks_recovery(plan: Plan) -> bool:
 
 CHECKS = (
     CheckSpec(
-        name="detected_in_time", needs=frozenset({RANKS, CONTROLLER, LAUNCHER_LOG}), stands=True,
+        name="detected_in_time", needs=NVRX_WORDS | {RANKS, CONTROLLER}, stands=True,
         expects=lambda plan: (
             "" if plan.objective.detection_time_s is None else f"at most {plan.objective.detection_time_s:g} s"
         ),
