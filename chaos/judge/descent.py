@@ -48,15 +48,16 @@ class Forebears:
             if start.t_ns < begun and start.life not in first and start.seat in seats:
                 self._add(start.life)
 
-    def pass_by(self, first_ns: int, lives: Iterable[str]) -> None:
-        """A group of these lives has stepped. A spare that waited meanwhile is no new process when it takes over."""
-        while self._next < len(self.starts) and self.starts[self._next].t_ns < first_ns:
+    def pass_by(self, until_ns: int, lives: Iterable[str]) -> None:
+        """A group of these lives has stepped until then. A spare that waited meanwhile is no new process when it takes
+        over."""
+        while self._next < len(self.starts) and self.starts[self._next].t_ns < until_ns:
             start = self.starts[self._next]
             if start.seat not in self._seats:
                 self._add(start.life)
             self._seats.add(start.seat)
             self._next += 1
-        while self._next_launcher < len(self._launchers) and self._launchers[self._next_launcher][0] < first_ns:
+        while self._next_launcher < len(self._launchers) and self._launchers[self._next_launcher][0] < until_ns:
             self.launchers.add(self._launchers[self._next_launcher][1])
             self._next_launcher += 1
         for life in lives:

@@ -188,7 +188,7 @@ def _name_layers(record: Record, stepped: Sequence[Group]) -> None:
         if group.index == 0:
             forebears.begin(group.lives())
         group.layer = forebears.layer(group.members.values())
-        forebears.pass_by(group.first_ns, group.lives())
+        forebears.pass_by(group.last_whole_ns, group.lives())
 
 
 # --- what survives, what led nowhere
