@@ -12,6 +12,7 @@ import numpy as np
 
 from chaos.judge import witness
 from chaos.judge.case import Case
+from chaos.judge.checks import citing
 from chaos.judge.checks.framework import (
     GROUPS,
     RANKS,
@@ -34,7 +35,7 @@ _Digests = Mapping[tuple[str | None, str], Mapping[int, Event]]
 def ranks_agree(case: Case) -> Finding:
     groups = case.lineage.groups
     if not groups:
-        return unknown("no step was done")
+        return unknown("no step was done", *citing.ending(case))
     digests = _digests(case)
     restarted = [group for group in groups if group.layer]
     found = [finding for group in restarted for finding in _at_first_step(case, group, digests)]
@@ -74,7 +75,7 @@ def _at_the_end(case: Case, group: Group, digests: _Digests) -> Iterator[Finding
     if group.complete_ns:
         yield from _same_at(group, max(group.complete_ns))
     if not case.all_finished():
-        yield unknown("the job did not come to its end", group.steps.ref(len(group.steps) - 1))
+        yield unknown("the job did not come to its end", *citing.ending(case))
         return
     ranks, from_behind = np.unique(group.steps.rank[::-1], return_index=True)
     apart = _apart(group, ranks.tolist(), (len(group.steps) - 1 - from_behind).tolist(), "ends with")
@@ -146,7 +147,8 @@ def _replicated(group: Group, digests: Mapping[int, Event], when: str) -> Iterat
     seen = {rank: event for rank, event in digests.items() if isinstance(event.data.get("replicated"), str)}
     missing = sorted(group.members.keys() - seen.keys())
     if missing:
-        yield unknown(f"no digest of rank {missing[0]} was taken {when}", *(event.ref for event in digests.values()))
+        refs = citing.refs(digests.values()) or citing.first_steps([group])
+        yield unknown(f"no digest of rank {missing[0]} was taken {when}", *refs)
     ranks = sorted(seen)
     for rank in ranks[1:]:
         if seen[rank].data["replicated"] != seen[ranks[0]].data["replicated"]:

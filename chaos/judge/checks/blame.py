@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chaos.judge.case import Case
+from chaos.judge.checks import citing
 from chaos.judge.checks.framework import (
     CONTROLLER,
     GROUPS,
@@ -28,7 +29,7 @@ from chaos.model.events import Event
 def blamed_right(case: Case) -> Finding:
     lives = Lives(case.record)
     findings = [finding for outage in case.outages for finding in _of_outage(case, outage, lives)]
-    return worst_of(findings, nothing=unknown("no fault fired"))
+    return worst_of(findings, nothing=unknown("no fault fired", *citing.ending(case)))
 
 
 def _of_outage(case: Case, outage: Incident, lives: Lives) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from chaos.judge.case import Case
+from chaos.judge.checks import citing
 from chaos.judge.checks.framework import (
     GROUPS,
     RANKS,
@@ -25,55 +26,44 @@ from chaos.judge.checks.framework import (
 from chaos.judge.detection import DIRECT
 from chaos.judge.incident import GHOST_STEPS_MAX
 from chaos.judge.lineage import Group
-from chaos.judge.record import Record
 from chaos.model.events import Event
 from chaos.model.verdict import Outcome
 
 _INTERRUPTED = ("fault_fired", "restart_entered", *DIRECT)
-_WITHIN_ERROR = "within the error of the clocks"
 
 
 def single_history(case: Case) -> Finding:
     groups = case.lineage.groups
     if not groups:
-        return unknown("no group did a step")
-    error_ns = clock_error_ns(case.record)
-    found = [*_at_once(groups, error_ns), *_late_commits(case, error_ns), *_ended_twice(case)]
+        return unknown("no group did a step", *citing.ending(case))
+    found = [_beside(case, older, newer) for older, newer in case.lineage.at_once]
+    found += [*_late_commits(case), *_ended_twice(case)]
     words = ["one group" if len(groups) == 1 else f"{len(groups)} groups, one after another"]
     words += [finding.observed for finding in found if finding.outcome is Outcome.PASS]
     bad = [finding for finding in found if finding.outcome is not Outcome.PASS]
-    return worst_of(bad, nothing=passed("; ".join(words), *(group.steps.ref(0) for group in groups)))
-
-
-def clock_error_ns(record: Record) -> int:
-    """By how much events of two clocks can be out of order; 0 where all share one."""
-    errors = [event.data.get("error_ns") for event in record.of("clock_offset_measured")]
-    return 2 * max((error for error in errors if isinstance(error, int)), default=0)
+    return worst_of(bad, nothing=passed("; ".join(words), *citing.first_steps(groups)))
 
 
 # --- at the same time
 
 
-def _at_once(groups: tuple[Group, ...], error_ns: int) -> Iterator[Finding]:
-    for older in groups:
-        for newer in groups[older.index + 1 :]:
-            if newer.first_ns >= older.last_ns:
-                break  # groups are in order of their first step: no later one can overlap either
-            yield _beside(older, newer, newer.first_ns + error_ns)
-
-
-def _beside(older: Group, newer: Group, surely_ns: int) -> Finding:
-    """What the older group still did when the newer one had surely done its first step."""
-    pair = f"groups {older.name} and {newer.name}"
-    refs = (_first_ref(newer), older.steps.ref(int(np.argmax(older.steps.t_ns))))
-    numbers = np.unique(older.steps.step[older.steps.t_ns > surely_ns]).tolist()
-    if not numbers:
-        return unknown(f"whether {pair} trained at the same time: {_WITHIN_ERROR}", *refs)
-    if len(numbers) <= GHOST_STEPS_MAX and not any(_done_ns(older, step) > surely_ns for step in numbers):
+def _beside(case: Case, older: Group, newer: Group) -> Finding:
+    """Two groups that surely stepped at the same time: what did the older one still do, once the newer had begun?"""
+    surely_ns = newer.first_ns + _apart_ns(case, older.lives() | newer.lives())
+    late = older.steps.step[older.steps.t_ns >= surely_ns]
+    first, last = int(late.min()), int(late.max())
+    refs = (*citing.first_steps([newer]), *citing.done_at(older, older.last_ns))
+    numbers = np.unique(late).tolist()
+    if len(numbers) <= GHOST_STEPS_MAX and not any(_done_ns(older, step) >= surely_ns for step in numbers):
         # A stopped rank that was woken to be killed ends the step it was in; the group as a whole trains no more.
         return passed(f"ghost step {' and '.join(map(str, numbers))} of {older.name} after {newer.name} had begun")
-    words = f"step {numbers[0]} to {numbers[-1]} of the first was done after the second had begun"
-    return failed(f"{pair} trained at the same time: {words}", *refs)
+    words = f"step {first} to {last} of the first was done after the second had begun"
+    return failed(f"groups {older.name} and {newer.name} trained at the same time: {words}", *refs)
+
+
+def _apart_ns(case: Case, lives: set[str]) -> int:
+    """By how much the clocks of these processes can differ."""
+    return case.lineage.clocks.apart_ns(case.lineage.clocks.of(lives))
 
 
 def _done_ns(group: Group, step: int) -> int:
@@ -89,14 +79,10 @@ def _size_of(group: Group) -> int:
     return group.world_size if group.world_size and group.world_size > 0 else len(group.members)
 
 
-def _first_ref(group: Group) -> str:
-    return group.steps.ref(int(np.argmin(group.steps.t_ns)))
-
-
 # --- behind the successor's back
 
 
-def _late_commits(case: Case, error_ns: int) -> Iterator[Finding]:
+def _late_commits(case: Case) -> Iterator[Finding]:
     by_name = {group.name: group for group in (*case.lineage.groups, *case.lineage.abandoned)}
     by_member = {member: group for group in by_name.values() for member in group.members.values()}
     for event in case.record.of("checkpoint_committed"):
@@ -106,7 +92,7 @@ def _late_commits(case: Case, error_ns: int) -> Iterator[Finding]:
             continue
         newer = _successor(case, group)
         if newer is not None and event.t_ns > newer.first_ns:
-            yield _late_commit(group, newer, event, surely=event.t_ns > newer.first_ns + error_ns)
+            yield _late_commit(case, group, newer, event)
 
 
 def _successor(case: Case, group: Group) -> Group | None:
@@ -117,10 +103,13 @@ def _successor(case: Case, group: Group) -> Group | None:
     return next((each for each in case.lineage.groups if each.first_ns > begun_ns), None)
 
 
-def _late_commit(group: Group, newer: Group, event: Event, *, surely: bool) -> Finding:
+def _late_commit(case: Case, group: Group, newer: Group, event: Event) -> Finding:
     words = f"{group.name} committed checkpoint {event.data['step']} after its successor {newer.name} had begun"
-    refs = (_first_ref(newer), event.ref)
-    return failed(words, *refs) if surely else unknown(f"whether {words}: {_WITHIN_ERROR}", *refs)
+    refs = (*citing.first_steps([newer]), event.ref)
+    writer = {event.life} if event.life is not None else group.lives()
+    if event.t_ns - newer.first_ns > _apart_ns(case, writer | newer.lives()):
+        return failed(words, *refs)
+    return unknown(f"whether {words}: within what their clocks can differ", *refs)
 
 
 # --- to the end, twice

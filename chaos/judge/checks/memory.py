@@ -11,6 +11,7 @@ from itertools import combinations
 from statistics import median
 
 from chaos.judge.case import Case
+from chaos.judge.checks import citing
 from chaos.judge.checks.framework import CONTROLLER, GROUPS, RANKS, CheckSpec, Finding, failed, passed, unknown
 from chaos.judge.lineage import Group
 from chaos.model.events import Event
@@ -64,10 +65,12 @@ def memory_flat(case: Case) -> Finding:
     unseen = next((each for each in lived if not each.is_measured), None)
     if unseen is not None:
         words = f"rank {unseen.rank} trained after {unseen.restarts} restarts, measured in {len(unseen.most)} stretches"
-        return unknown(f"{words}, {RESTARTS_MIN + 1} needed", *(event.ref for _, event in unseen.most.values()))
+        refs = citing.refs(event for _, event in unseen.most.values()) or citing.first_steps(case.lineage.groups)
+        return unknown(f"{words}, {RESTARTS_MIN + 1} needed", *refs)
     if worst is None:
         most = max((each.restarts for each in _lived(case)), default=0)
-        return unknown(f"{most} restarts inside one living process, {RESTARTS_MIN} needed")
+        refs = citing.first_steps(case.lineage.groups) or citing.ending(case)
+        return unknown(f"{most} restarts inside one living process, {RESTARTS_MIN} needed", *refs)
     words, refs = worst.told()
     return passed(words, *refs)
 
