@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.model.verdict import KNOWN, Check, FaultVerdict, IncidentVerdict, Verdict
+from chaos.model.verdict import EXPECTED, KNOWN, Check, FaultVerdict, IncidentVerdict, Verdict
 from chaos.report.clean import one_line, shortened
 
 OUTCOMES: tuple[str, ...] = ("passed", "failed", "unknown", "not_run")
@@ -30,8 +30,11 @@ def spaced(name: str) -> str:
 def outcome_words(verdict: Verdict) -> str:
     """The outcome, with what one must know beside it."""
     words = spaced(verdict.outcome)
+    expected = sum(1 for mark in verdict.foreseen.values() if mark == EXPECTED)
     if is_known_failure(verdict):
         words += " (known)"
+    elif verdict.outcome == "passed" and expected:
+        words += f" ({count(expected, 'expected failure')})"
     return words + (" (interrupted)" if verdict.interrupted else "")
 
 

@@ -40,6 +40,12 @@ def test_a_foreseen_failure_does_not_decide_what_another_one_decided():
     assert words.check_words(mixed, mixed.checks[2]) == "fail"
 
 
+def test_a_pass_that_rests_on_expected_failures_says_how_many():
+    marks = dict.fromkeys(("recovered_in_time", "state_exact"), "expected")
+    assert words.outcome_words(failed(outcome="passed", foreseen=marks)) == "passed (2 expected failures)"
+    assert words.outcome_words(failed(foreseen=marks)) == "failed"
+
+
 def test_where_no_check_decided_the_sentence_does():
     missing = failed(
         foreseen=dict.fromkeys(("recovered_in_time", "state_exact"), "expected"), sentence="lost_work passed"
