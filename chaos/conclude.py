@@ -14,6 +14,7 @@ import msgspec
 from chaos.errors import CannotWrite, ChaosError, NothingToRun
 from chaos.files import write_atomically
 from chaos.history import reader
+from chaos.history.quote import kept_files, quoted
 from chaos.judge.control import control_of
 from chaos.judge.judge import judge_record
 from chaos.judge.record import Record
@@ -109,14 +110,22 @@ def write_reports(run_dir: Path, plan: Plan, verdict: Verdict, timeline: Timelin
     from chaos.report.junit import junit_xml
 
     write_atomically(run_dir / JUNIT, junit_xml([verdict]))
-    write_atomically(run_dir / REPORT, report_html(verdict, timeline, logs=log_excerpts(run_dir), plan=plan))
+    write_atomically(run_dir / REPORT, report_html(verdict, timeline, plan=plan, **_texts(run_dir, verdict)))
 
 
 def page(run_dir: Path, verdict: Verdict) -> str:
     """The HTML page of a recorded verdict, with pictures drawn from the run's history."""
     from chaos.report.html import report_html
 
-    return report_html(verdict, judge_run(run_dir)[1], logs=log_excerpts(run_dir), plan=read_plan(run_dir))
+    return report_html(verdict, judge_run(run_dir)[1], plan=read_plan(run_dir), **_texts(run_dir, verdict))
+
+
+def _texts(run_dir: Path, verdict: Verdict) -> dict[str, dict[str, str]]:
+    """What the page shows of the run's files."""
+    from chaos.report.evidence import worth_quoting
+
+    cited = {ref for check in verdict.checks for ref in worth_quoting(check)}
+    return {"logs": log_excerpts(run_dir), "kept": kept_files(run_dir), "quotes": quoted(run_dir, sorted(cited))}
 
 
 def read_verdict(run_dir: Path) -> Verdict:

@@ -6,14 +6,19 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from chaos.model.evidence import FOLDER
+
 _REF = re.compile(r"(?P<file>[\w.-]+(?:/[\w.-]+)*):(?P<line>[1-9]\d{0,9})")
-FOLDERS = ("logs", "evidence")  # whose files are named with their folder; the history's are named without
+KEPT = FOLDER
+FOLDERS = ("logs", KEPT)  # whose files are named with their folder; the history's are named without
 WHOLE_FILES = ("control.jsonl",)
 BEFORE, AFTER = 2, 6  # lines around the one named, in files that people read; an event stands alone
 LINE_LENGTH_MAX = 400
 FILE_BYTES_MAX = 64 << 20  # lines beyond are not looked for: a page must not take minutes
 _BLOCK_BYTES = 1 << 20
 _TAIL_BYTES = 64 << 10
+KEPT_BYTES_MAX = 64 << 10  # of one file; the rest is in the file
+_KINDS = ("stacks", "sockets", "state")
 
 
 def quoted(run_dir: Path, refs: Iterable[str]) -> dict[str, str]:
@@ -86,3 +91,23 @@ def _texts(path: Path, numbers: set[int]) -> dict[int, str]:
 def _marked(number: int, text: str, *, here: bool, alone: bool) -> str:
     cut = text if len(text) <= LINE_LENGTH_MAX else text[: LINE_LENGTH_MAX - 1] + "…"
     return cut if alone else f"{'>' if here else ' '} {number:>4}  {cut}"
+
+
+def kept_files(run_dir: Path) -> dict[str, str]:
+    """The texts that were kept when a wait ran out, by their names in the run directory; each from its beginning."""
+    texts: dict[str, str] = {}
+    for path in sorted((run_dir / KEPT).glob("*.txt"), key=_by_process):
+        try:
+            with path.open("rb") as stream:
+                texts[f"{KEPT}/{path.name}"] = stream.read(KEPT_BYTES_MAX).decode("utf-8", "replace")
+        except OSError:
+            continue  # what cannot be read any more is not shown; the history still names it
+    return texts
+
+
+def _by_process(path: Path) -> tuple[bool, int, str, str, int]:
+    """All of one process together, ranks in their order before all others; of each its stacks first."""
+    what, _, rest = path.stem.partition("-")
+    who, _, pid = rest.rpartition("-")
+    order = _KINDS.index(what) if what in _KINDS else len(_KINDS)
+    return not who.isdecimal(), int(who) if who.isdecimal() else 0, who, pid, order

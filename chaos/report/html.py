@@ -19,23 +19,29 @@ from markupsafe import Markup
 
 from chaos.model.plan import Plan
 from chaos.model.timeline import Timeline
-from chaos.model.verdict import Check, Verdict
-from chaos.report import charts, incident, lanes, words
+from chaos.model.verdict import Verdict
+from chaos.report import charts, evidence, incident, lanes, words
 from chaos.report.clean import one_line, shortened, visible
 from chaos.report.series import Series
 
 TEMPLATES = Path(__file__).parent / "templates"
 CHECK_ORDER = {"fail": 0, "unknown": 1, "pass": 2}  # the rest, not asked, comes last
-EVIDENCE_MAX = 8
 CELL_MAX = 2000
 LOG_LINES_MAX, LOG_CHARACTERS_MAX = 200, 20_000
 LOGS_MAX = 20
 
 
 def report_html(
-    verdict: Verdict, timeline: Timeline | None, *, logs: Mapping[str, str] | None = None, plan: Plan | None = None
+    verdict: Verdict,
+    timeline: Timeline | None,
+    *,
+    logs: Mapping[str, str] | None = None,
+    plan: Plan | None = None,
+    kept: Mapping[str, str] | None = None,
+    quotes: Mapping[str, str] | None = None,
 ) -> str:
-    """The page of one run. `logs` maps a log's name to its excerpt; `plan` adds title, reason and objectives.
+    """The page of one run. `logs` maps a log's name to its excerpt; `plan` adds title, reason and objectives; `kept`
+    maps the name of what was kept when a wait ran out to its text, `quotes` a reference to what stands there.
 
     Without a timeline (a run that never started) the page has words and tables only.
     """
@@ -52,6 +58,8 @@ def report_html(
             key=lambda check: (CHECK_ORDER.get(check.outcome, 3), check.name in verdict.foreseen),
         ),
         settings=sorted(verdict.settings_seen.items()),
+        quotes=quotes or {},
+        sheets=evidence.sheets(kept or {}),
         logs=[_excerpt(name, text) for name, text in list((logs or {}).items())[:LOGS_MAX]],
         **_pictures(verdict, timeline, ratio),
     )
@@ -94,12 +102,6 @@ def _excerpt(name: str, text: str) -> tuple[str, str, str]:
     return one_line(name), kept, f"last {words.count(len(lines), 'line')} of the excerpt" if cut > 2 else ""
 
 
-def _evidence(check: Check) -> str:
-    shown = ", ".join(one_line(ref, 200) for ref in check.evidence[:EVIDENCE_MAX])
-    more = len(check.evidence) - EVIDENCE_MAX
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
 def _render(template: str, **values: Any) -> str:
     style, script = _asset("style.css"), _asset("page.js")
     policy = (
@@ -120,7 +122,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_harmless,
     )
-    environment.globals.update(words=words, charts=charts, lanes=lanes, incident_panel=incident, evidence=_evidence)
+    environment.globals.update(words=words, charts=charts, lanes=lanes, incident_panel=incident, evidence=evidence)
     environment.filters.update(line=one_line, cell=lambda text: shortened(str(text), CELL_MAX))
     return environment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.history.quote import LINE_LENGTH_MAX, last_lines, quoted
+from chaos.history.quote import KEPT_BYTES_MAX, LINE_LENGTH_MAX, kept_files, last_lines, quoted
 
 
 @pytest.fixture
@@ -65,3 +65,23 @@ def test_of_a_long_file_only_whole_lines_of_its_end_are_told(run_dir):
     found = last_lines(path, 20)
     assert [number for number, _ in found] == [98, 99, 100]
     assert all(text.startswith(f"{number} x") for number, text in found)
+
+
+def test_what_was_kept_is_given_process_by_process_ranks_in_their_order(run_dir):
+    names = ["sockets-10-7", "stacks-2-8", "state-2-8", "sockets-2-8", "stacks-launcher-1", "stacks-10-7"]
+    for name in names:
+        (run_dir / "evidence" / f"{name}.txt").write_text(name)
+    (run_dir / "evidence" / "collectives-2-8.json").write_text("{}")
+    assert list(kept_files(run_dir).values()) == [
+        "stacks-2-8", "sockets-2-8", "state-2-8", "stacks-10-7", "sockets-10-7", "stacks-launcher-1",
+    ]  # fmt: skip
+    assert list(kept_files(run_dir)) == [f"evidence/{text}.txt" for text in kept_files(run_dir).values()]
+
+
+def test_a_run_that_kept_nothing_gives_nothing(tmp_path):
+    assert kept_files(tmp_path) == {}
+
+
+def test_a_long_file_is_given_from_its_beginning(run_dir):
+    (run_dir / "evidence" / "stacks-1-7.txt").write_text("x" * (KEPT_BYTES_MAX + 1))
+    assert [len(text) for text in kept_files(run_dir).values()] == [KEPT_BYTES_MAX]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from judge_build import Story, changed, check_of, controls, healthy, killed, plan_of_control, verdict_of
+from judge_build import Story, changed, check_of, controls, healthy, killed, plan, plan_of_control, verdict_of
 from test_judge_checks import CASES, never_back
 
 from chaos.judge.checks.framework import EVIDENCE_MAX
@@ -98,7 +98,19 @@ def kept(story: Story, stands: Any = STANDS) -> Story:
 def test_a_job_that_never_came_back_is_failed_with_the_lines_where_it_stood(name: str, outcome: str) -> None:
     check = check_of(name, kept(never_back(watched_s=30)))
     assert check.outcome == outcome and set(LINES) <= set(check.evidence)
-    assert "rank 1 stood in wait_for_ever (data.py:12), the launcher stood in sleep" in check.observed
+    told = "rank 0 stood in all_reduce (c10d.py:9), rank 1 stood in wait_for_ever (data.py:12)" in check.observed
+    assert told == (name == "recovered_in_time"), "said once in the verdict's sentence"
+    assert "launcher" not in check.observed
+
+
+def test_where_no_recovery_was_asked_for_the_end_of_the_job_tells_where_it_stood() -> None:
+    check = check_of("job_finished", kept(never_back(watched_s=30)), plan(recovery_time_s=None))
+    assert check.outcome == "fail" and "rank 1 stood in wait_for_ever" in check.observed
+
+
+def test_where_no_rank_is_left_the_launcher_is_told() -> None:
+    check = check_of("recovered_in_time", kept(never_back(watched_s=30), STANDS[2:]))
+    assert "the launcher stood in sleep (run.py:3)" in check.observed
 
 
 def never_steady() -> Story:
@@ -115,11 +127,20 @@ def test_a_job_that_was_never_steady_cites_where_it_stood() -> None:
     assert "stood" not in check_of("steady_before", never_steady()).observed
 
 
-def test_of_many_ranks_a_few_are_told_and_the_others_counted() -> None:
-    many = [{**STANDS[1], "rank": rank, "ref": f"evidence/stacks-{rank}-{rank}.txt:3"} for rank in range(16)]
-    check = check_of("job_finished", kept(never_back(watched_s=30), many))
-    assert check.observed.count("stood in") == 3 and "and 13 more" in check.observed
-    assert len(check.evidence) == EVIDENCE_MAX
+def test_the_rank_that_stood_where_no_other_did_is_told_and_cited_first() -> None:
+    many = [
+        {**STANDS[0], "rank": rank, "ref": f"evidence/stacks-{rank}-{rank}.txt:3"} for rank in range(16) if rank != 11
+    ]
+    odd = {**STANDS[1], "rank": 11, "ref": "evidence/stacks-11-11.txt:3"}
+    check = check_of("recovered_in_time", kept(never_back(watched_s=30), [*many, odd]))
+    assert "rank 11 stood in wait_for_ever (data.py:12), ranks 0, 1, 2 and 12 more stood in all_red" in check.observed
+    assert check.evidence[1] == odd["ref"] and len(check.evidence) == EVIDENCE_MAX
+
+
+def test_of_many_places_the_first_are_told_and_the_others_counted() -> None:
+    places = [{**STANDS[1], "rank": rank, "text": f"place_{rank} (x.py:1)"} for rank in range(9)]
+    observed = check_of("recovered_in_time", kept(never_back(watched_s=30), places)).observed
+    assert observed.count("stood in") == 3 and "and others in 6 more places" in observed
 
 
 @pytest.mark.parametrize("stands", [None, "rank 1", [None, {"rank": 1}, {"ref": 3, "text": []}], {}])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from chaos.judge.lineage import Group
 from chaos.model.events import Blind, Event
 
 _AT_THE_END = re.compile(r"\(([\w.-]+:\d+)\)$")
-STANDS_TOLD = 3  # in words; the lines of all are cited
+PLACES_TOLD, RANKS_TOLD = 3, 3  # in words; the lines of all are cited
 
 
 def ending(case: Case) -> tuple[str, ...]:
@@ -65,21 +66,44 @@ def of_blind(unseen: Iterable[Blind]) -> tuple[str, ...]:
 
 
 def stood(case: Case) -> tuple[str, tuple[str, ...]]:
-    """Where the processes stood when a wait ran out: in words that can follow others, and the lines that show it."""
+    """Where the processes stood when a wait ran out: in words that can follow others, and the lines that show it. Those
+    who stood where few others did come first: with them the search begins."""
     captured = case.record.last("evidence_captured")
     if captured is None:
         return "", ()
     stands = captured.data.get("stands")
     found = [each for each in stands if _is_stand(each)] if isinstance(stands, list) else []
-    words = [f"{_whom(each)} stood in {each['text']}" for each in found]
-    more = f" and {len(words) - STANDS_TOLD} more" if len(words) > STANDS_TOLD else ""
-    told = f"; {', '.join(words[:STANDS_TOLD])}{more}" if words else ""
-    return told, (*(str(each["ref"]) for each in found), captured.ref)
+    places = _by_place([each for each in found if _is_rank(each)] or found)
+    words = [f"{_whom(there)} stood in {there[0]['text']}" for there in places]
+    more = f" and others in {len(words) - PLACES_TOLD} more places" if len(words) > PLACES_TOLD else ""
+    told = f"; {', '.join(words[:PLACES_TOLD])}{more}" if words else ""
+    told_of = [each for there in places for each in there]
+    lines = [str(each["ref"]) for each in (*told_of, *(each for each in found if each not in told_of))]
+    return told, (*lines, captured.ref)
 
 
-def _is_stand(each: object) -> bool:
+_Stand = dict[str, Any]
+
+
+def _by_place(stands: list[_Stand]) -> list[list[_Stand]]:
+    """Those in one place together, the smallest groups first."""
+    places: dict[str, list[_Stand]] = {}
+    for each in stands:
+        places.setdefault(each["text"], []).append(each)
+    return sorted(places.values(), key=len)
+
+
+def _is_stand(each: Any) -> bool:
     return isinstance(each, dict) and isinstance(each.get("ref"), str) and isinstance(each.get("text"), str)
 
 
-def _whom(stand: dict[str, object]) -> str:
-    return f"rank {stand['rank']}" if isinstance(stand.get("rank"), int) else f"the {stand.get('who', 'process')}"
+def _is_rank(stand: _Stand) -> bool:
+    return isinstance(stand.get("rank"), int)
+
+
+def _whom(there: list[_Stand]) -> str:
+    if not _is_rank(there[0]):
+        return f"the {there[0].get('who', 'process')}"
+    ranks = [str(each["rank"]) for each in there]
+    more = f" and {len(ranks) - RANKS_TOLD} more" if len(ranks) > RANKS_TOLD else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks[:RANKS_TOLD])}{more}"

@@ -64,7 +64,9 @@ def _stopped(case: Case) -> Finding:
     if stuck and not case.record.interrupted:
         last_ns = case.record.last_step_ns or case.record.start_ns
         still_s = (case.record.observed_until_ns - last_ns) / 1e9
-        return failed(f"hung: no step in the last {still_s:.1f} s before it was stopped ({reason}){words}", *refs)
+        # recovered_in_time tells where the ranks stood, if it is asked: once is enough for the verdict's sentence
+        told = words if case.plan.objective.recovery_time_s is None else ""
+        return failed(f"hung: no step in the last {still_s:.1f} s before it was stopped ({reason}){told}", *refs)
     exit_s = _exit_s(case)
     if exit_s > EXIT_MAX_S and not case.record.interrupted:
         done = citing.refs(case.record.of("rank_finished"))
