@@ -28,6 +28,7 @@ _NEEDED: Mapping[str, tuple[str, type]] = {
     "checkpoint_loaded": ("step", int),
     "checkpoint_refused": ("step", int),
     "checkpoint_pruned": ("step", int),
+    "checkpoint_seen": ("step", int),
     "digest_taken": ("step", int),
     "rank_finished": ("step", int),
     "fault_fired": ("fault", str),

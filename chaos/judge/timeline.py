@@ -191,6 +191,8 @@ def _incident_spans(incident: Incident, parts: tuple[Part, ...], clock: _Clock) 
 
 def _marks(case: Case, clock: _Clock) -> Iterator[Mark]:
     for event in case.record.of(*_MARKED):
+        if _is_plain_end_of_helper(event):
+            continue
         yield Mark(
             lane=_lane(event), kind=event.kind, name=_name(event), t_s=clock.s(event.t_ns), detail=_detail(event),
             ref=event.ref,
@@ -207,6 +209,12 @@ def _marks(case: Case, clock: _Clock) -> Iterator[Mark]:
             yield Mark(
                 lane="job", kind="recovered", name="recovered", t_s=clock.s(incident.recovered_ns), detail=detail
             )
+
+
+def _is_plain_end_of_helper(event: Event) -> bool:
+    """A checkpoint writer lives for a moment, at each checkpoint two of them: only one that failed is news."""
+    helper = event.kind == "process_exited" and event.data.get("role") not in (None, "rank", "launcher")
+    return helper and event.data.get("code") == 0
 
 
 def _name(event: Event) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from chaos.judge.checks.framework import (
+    CHECKPOINT_FOLDER,
     CONTROL,
     CONTROLLER,
+    EXIT_STATUS,
     GROUPS,
     LAUNCHER,
     LAUNCHER_LOG,
@@ -26,6 +28,8 @@ SOURCES = {
     MONITOR: "the monitors' own files",
     NVRX_LOG: "NVRx heard in each process",
     LAUNCHER_LOG: "the launcher's log",
+    EXIT_STATUS: "how processes ended",
+    CHECKPOINT_FOLDER: "a look into the checkpoint folder",
 }
 # check -> asks, fails when, unknown when
 WORDS: dict[str, tuple[str, str, str]] = {
@@ -124,9 +128,11 @@ WORDS: dict[str, tuple[str, str, str]] = {
     ),
     "checkpoint_integrity": (
         "Was every committed checkpoint whole, of one group, loadable, and one always there after the first?",
-        "one was published before every rank had staged its part, mixes groups, lacks files, could not be loaded; "
-        "ranks loaded different ones; the last one was removed",
-        "none was committed; or it cannot be told whether one that was loaded had been committed",
+        "one was published before every rank had staged its part, mixes groups, lacks files, could not be loaded, or "
+        "was [seen on disk](judging.md#checkpoints-on-disk) damaged, altered or missing; ranks loaded different ones; "
+        "the last one was removed",
+        "none was committed; the checkpoint folder could not be read; or it cannot be told whether one that was loaded "
+        "or seen damaged had been committed",
     ),
     "memory_flat": (
         "Did a process grow by at most `objective.memory_growth` for [each restart that it lived "

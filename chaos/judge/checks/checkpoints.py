@@ -1,7 +1,6 @@
 """Checkpoints that count: whole when committed, of one group, there to be loaded, never all gone.
 
-Rests on what ranks recorded. What a look into the checkpoint folder shows would come as an event of the controller
-and be one more source of findings here.
+Rests on what ranks recorded; what was seen in the checkpoint folder from outside is in `seen.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ from collections.abc import Iterator
 
 from chaos.judge.case import Case
 from chaos.judge.checks.framework import (
+    CHECKPOINT_FOLDER,
+    CONTROLLER,
     GROUPS,
     RANKS,
     CheckSpec,
@@ -20,6 +21,7 @@ from chaos.judge.checks.framework import (
     unknown,
     worst_of,
 )
+from chaos.judge.checks.seen import damaged_on_disk, looked_at
 from chaos.judge.lineage import Group
 from chaos.model.events import Event
 
@@ -30,10 +32,10 @@ def checkpoint_integrity(case: Case) -> Finding:
     findings += [finding for event in case.record.of("checkpoint_loaded") for finding in _was_there(case, event)]
     findings += [finding for group in case.lineage.groups for finding in _one_choice(case, group)]
     findings += [finding for event in case.record.of("checkpoint_refused") for finding in _unloadable(case, event)]
-    findings += [*_fewer_files_than_others(case), *_pruned_in_order(case)]
+    findings += [*_fewer_files_than_others(case), *_pruned_in_order(case), *damaged_on_disk(case)]
     if not committed and not findings:
         return unknown("no checkpoint was committed in this run")
-    return worst_of(findings, nothing=passed(f"{len(committed)} committed, each whole when it was"))
+    return worst_of(findings, nothing=passed(f"{len(committed)} committed, each whole when it was; {looked_at(case)}"))
 
 
 # --- committed
@@ -183,7 +185,7 @@ def _pruned_in_order(case: Case) -> Iterator[Finding]:
 
 CHECKS = (
     CheckSpec(
-        name="checkpoint_integrity", needs=frozenset({RANKS, GROUPS}),
+        name="checkpoint_integrity", needs=frozenset({RANKS, CONTROLLER, GROUPS, CHECKPOINT_FOLDER}),
         expects=lambda plan: "every committed checkpoint whole, one always there", asked=reference_job,
         body=checkpoint_integrity,
     ),

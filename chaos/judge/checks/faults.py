@@ -8,6 +8,7 @@ from chaos.judge.case import Case
 from chaos.judge.checks import citing
 from chaos.judge.checks.framework import (
     CONTROLLER,
+    EXIT_STATUS,
     RANKS,
     CheckSpec,
     Finding,
@@ -184,7 +185,7 @@ CHECKS = (
         expects=_expects_fired, body=fired_as_planned,
     ),
     CheckSpec(
-        name="fault_took_effect", needs=frozenset({RANKS, CONTROLLER}), core=True, stands=True,
+        name="fault_took_effect", needs=frozenset({RANKS, CONTROLLER, EXIT_STATUS}), core=True, stands=True,
         expects=lambda plan: "seen from outside to act" if plan.faults else "no fault", body=took_effect,
     ),
     CheckSpec(

@@ -7,6 +7,7 @@ from chaos.judge.checks import citing
 from chaos.judge.checks.excused import by_cause
 from chaos.judge.checks.framework import (
     CONTROLLER,
+    EXIT_STATUS,
     GROUPS,
     RANKS,
     CheckSpec,
@@ -143,12 +144,12 @@ def _fits(group: Group, planned: int, wanted: str) -> bool:
 
 CHECKS = (
     CheckSpec(
-        name="recovered_by", needs=frozenset({RANKS, CONTROLLER, GROUPS}),
+        name="recovered_by", needs=frozenset({RANKS, CONTROLLER, GROUPS, EXIT_STATUS}),
         expects=lambda plan: " or ".join(plan.objective.recovered_by),
         asked=lambda plan: bool(plan.objective.recovered_by), body=recovered_by,
     ),
     CheckSpec(
-        name="restart_budget", needs=frozenset({RANKS, CONTROLLER, GROUPS}),
+        name="restart_budget", needs=frozenset({RANKS, CONTROLLER, GROUPS, EXIT_STATUS}),
         expects=_expects_restarts, asked=lambda plan: plan.objective.restarts is not None, body=restart_budget,
     ),
     CheckSpec(

@@ -7,6 +7,7 @@ from chaos.judge.checks import citing
 from chaos.judge.checks.excused import by_cause, by_promise
 from chaos.judge.checks.framework import (
     CONTROLLER,
+    EXIT_STATUS,
     GROUPS,
     NVRX_WORDS,
     RANKS,
@@ -210,8 +211,8 @@ CHECKS = (
         asked=lambda plan: plan.objective.detection_time_s is not None, body=detected_in_time,
     ),
     CheckSpec(
-        name="recovered_in_time", needs=frozenset({RANKS, CONTROLLER, GROUPS}), core=True, stands=True,
-        expects=_expects_recovery, asked=_asks_recovery, body=recovered_in_time,
+        name="recovered_in_time", needs=frozenset({RANKS, CONTROLLER, GROUPS, EXIT_STATUS}), core=True,
+        stands=True, expects=_expects_recovery, asked=_asks_recovery, body=recovered_in_time,
     ),
     CheckSpec(
         name="parts_in_time", needs=frozenset({RANKS, CONTROLLER, GROUPS}), stands=True,

@@ -1,0 +1,27 @@
+"""Ends of a job's helpers in the picture: those that failed are there, those that did their work are not."""
+
+from __future__ import annotations
+
+import pytest
+from judge_build import healthy, plan
+
+from chaos.judge.judge import judge
+
+
+def marks(role, **how):
+    story = healthy()
+    ended = story.controller("process_exited", of="boot0000-1-900-9", pid=900, role=role, **how)
+    timeline = judge(plan(), story.events, (), (), run_id="run-1")[1]
+    return [mark for mark in timeline.marks if mark.ref == ended.ref]
+
+
+@pytest.mark.parametrize("role", ["checkpoint_writer", "data_worker", "in_process_monitor", "rank_monitor", "other"])
+def test_only_a_helper_that_failed_is_marked(role):
+    assert marks(role, code=0, signal=None) == []
+    for how in ({"code": 1, "signal": None}, {"code": None, "signal": 9}, {"code": None, "signal": None}):
+        assert len(marks(role, **how)) == 1, how
+
+
+@pytest.mark.parametrize("role", ["launcher", "rank"])
+def test_the_end_of_launcher_and_ranks_is_always_marked(role):
+    assert len(marks(role, code=0, signal=None)) == 1
