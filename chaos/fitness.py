@@ -125,9 +125,8 @@ def _stacks() -> Finding:
     finding = _package("py-spy")
     if finding.fit:
         return Finding(name="stacks", fit=True, detail=f"py-spy {finding.detail}")
-    return Finding(
-        name="stacks", fit=False, detail="stacks of hung ranks are not kept", remedy="pip install 'nvrx-chaos[stacks]'"
-    )
+    detail = "stacks of ranks that are stopped, or have no agent, are not kept"
+    return Finding(name="stacks", fit=False, detail=detail, remedy="pip install 'nvrx-chaos[stacks]'")
 
 
 def _agent() -> Finding:

@@ -147,7 +147,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     ),
     "job_finished": (
         "Did the job end by itself with status 0 and all steps done by every rank?",
-        "it ended early or with another status, or hung after a fault",
+        "it ended early or with another status, hung after a fault, or stayed after all ranks had done all steps",
         "it was stopped by us or from outside, or died before any fault had fired",
     ),
 }
