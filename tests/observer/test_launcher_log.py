@@ -301,6 +301,15 @@ def test_a_restart_that_the_log_told_is_not_hidden(path, log, writer, clocks):
     assert reasons(writer) == []
 
 
+def test_a_rank_that_died_and_was_not_started_again_asks_for_no_word(path, log, writer, clocks):
+    path.write_text("")
+    log.saw_process("process_appeared", CAME, 1, clocks.mono_ns)
+    clocks.advance(1.0)
+    log.saw_process("process_exited", ENDED, 1, clocks.mono_ns)
+    log.poll(last=True)
+    assert reasons(writer) == []
+
+
 def test_the_word_on_one_restart_does_not_stand_for_another(path, log, writer, clocks):
     path.write_text("")
     restart_of_rank_1(log, clocks)

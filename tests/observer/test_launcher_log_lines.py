@@ -38,6 +38,7 @@ FORMS = [
     (f"loss 1.0{LAUNCHER}", KILLED, None, None, ""),  # written without an end of line by another process
     (f"\r10%\r90%\r{LAUNCHER}\r", KILLED, None, None, ""),
     (PROGRAM, TERM, None, None, ""),
+    (f"10%\r90%\r{PROGRAM}\r", TERM, None, None, ""),
     (f"[2026-12-01 12:00:00,123] WARNING {TERM}", TERM, None, None, ""),
     (f"2026-12-01 12:00:00,123 | rank: 1 | nvidia_resiliency_ext.inprocess.wrap | {TERM}", TERM, None, None, ""),
     (
