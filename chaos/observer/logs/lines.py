@@ -70,9 +70,22 @@ _FORMS: tuple[tuple[Callable[[str], re.Match[str] | None], Callable[[str], Stamp
     (re.compile(_NO_STAMP).match, lambda _: None),
 )
 
+# One of these is in every form: the lines of a job are many, and few are NVRx's.
+_HINTS = (
+    "ft_launcher",
+    "RankMonServer",
+    "InprocessRestarter",
+    "[workload:",
+    "torch/",
+    "nvidia_resiliency_ext",
+    "_ex: ",
+)
+
 
 def read_line(text: str) -> Line | None:
     """The line in its form, or None when it is in none of NVRx's: another program's."""
+    if not any(hint in text for hint in _HINTS):
+        return None
     text = text.rstrip("\r").rpartition("\r")[2][:LINE_MAX]  # a progress bar writes over its own line
     if (tee := _TEE.match(text)) is not None:
         text = text[tee.end() :]
