@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from chaos.doors import Offers
 from chaos.faults.catalogue import BY_NAME, CATALOGUE
 from chaos.model.plan import Plan
 
@@ -27,7 +28,29 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 def host_findings() -> list[Finding]:
     """What every run needs."""
-    return [_proc(), _pidfd(), _package("torch"), _nvrx(), _package("chaostoolkit-lib"), _exit_status(), _stacks()]
+    return [_proc(), _pidfd(), _package("torch"), _nvrx(), _package("chaostoolkit-lib")]
+
+
+def source_findings(offers: Offers) -> list[Finding]:
+    """Sources of evidence. A run goes on without any of them; what rests on one that is missing may be unknown."""
+    return [
+        _exit_status(offers),
+        _offered("pidfd info", offers.pidfd_info, "tells how any process ended", "use Linux 6.15 or newer"),
+        _offered(
+            "process connector", offers.connector, "tells of every process, however short-lived, and how it ended",
+            "run as root (CAP_NET_ADMIN) in the host's own network and pid namespaces",
+        ),
+        _offered(
+            "run delay", offers.run_delay, "tells how long a rank waited for a CPU: noise can be excused",
+            "use a kernel built with CONFIG_SCHED_INFO; without it noise excuses nothing",
+        ),
+        _offered(
+            "OOM kills", offers.oom_kills, "counted in /proc/vmstat",
+            "use Linux 4.13 or newer; without it a rank that the kernel killed looks like the job's own failure",
+        ),
+        _cgroup(offers),
+        _stacks(),
+    ]  # fmt: skip
 
 
 def fault_findings() -> list[Finding]:
@@ -108,16 +131,34 @@ def _nvrx() -> Finding:
     return finding
 
 
-def _exit_status() -> Finding:
-    release = os.uname().release
-    numbers = tuple(int(part) for part in release.replace("-", ".").split(".")[:2] if part.isdigit())
-    if numbers >= (6, 15):
-        return Finding(name="exit status", fit=True, detail=f"Linux {release} tells how any process ended")
+def _exit_status(offers: Offers) -> Finding:
+    """Either source is enough."""
+    if not offers.pidfd_info or not offers.connector:
+        return Finding(name="exit status", fit=True, detail="of every process of a job, also of those not our children")
     return Finding(
         name="exit status",
         fit=False,
-        detail=f"Linux {release} tells it for our own children only: a kill of a rank may stay unconfirmed (unknown)",
-        remedy="Linux 6.15 or newer",
+        detail="of our own children only: a kill of a rank rests on the launcher's record, or is unconfirmed (unknown)",
+        remedy="use Linux 6.15 or newer, or run as root in the host's own namespaces",
+    )
+
+
+def _offered(name: str, why_not: str, detail: str, remedy: str) -> Finding:
+    if why_not:
+        return Finding(name=name, fit=False, detail=why_not, remedy=remedy)
+    return Finding(name=name, fit=True, detail=detail)
+
+
+def _cgroup(offers: Offers) -> Finding:
+    if offers.cgroup:
+        return Finding(
+            name="memory cgroup", fit=True, detail=f"{offers.cgroup}: memory of a job in a cgroup of its own"
+        )
+    return Finding(
+        name="memory cgroup",
+        fit=False,
+        detail="none is mounted: memory is told for each rank only",
+        remedy="mount -t cgroup2 none /sys/fs/cgroup, with its memory controller enabled",
     )
 
 

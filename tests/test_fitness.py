@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from importlib.metadata import PackageNotFoundError
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_every_need_of_a_fault_can_be_looked_at():
 def test_what_is_not_fit_names_its_remedy(without):
     for name in ("pidfd_open", "torch", "py-spy"):
         without(name)
-    unfit = [each for each in fitness.host_findings() if not each.fit]
+    unfit = [each for each in (*fitness.host_findings(), *fitness.source_findings(offers())) if not each.fit]
     assert {"pidfd", "torch", "stacks"} <= {each.name for each in unfit} and all(each.remedy for each in unfit)
 
 
@@ -91,13 +91,34 @@ def test_an_nvrx_that_is_too_old_is_refused(monkeypatch, version, fit):
     assert finding("nvidia-resiliency-ext", fitness.host_findings()).fit is fit
 
 
+def offers(**lacking):
+    fields = {"pidfd_info": "", "connector": "", "run_delay": "", "oom_kills": "", "cgroup": "v2", **lacking}
+    return SimpleNamespace(**fields)
+
+
+def test_a_host_that_offers_all_sources_is_fit_for_each():
+    assert all(each.fit and not each.remedy for each in fitness.source_findings(offers()))
+
+
 @pytest.mark.parametrize(
-    "release, fit", [("6.18.5-cloud", True), ("6.15.0", True), ("6.8.0-31", False), ("5.10", False)]
+    "lacking, name",
+    [
+        ({"pidfd_info": "Linux 5.10"}, "pidfd info"), ({"connector": "not permitted"}, "process connector"),
+        ({"run_delay": "not there"}, "run delay"), ({"oom_kills": "not counted"}, "OOM kills"),
+        ({"cgroup": ""}, "memory cgroup"),
+    ],
+)  # fmt: skip
+def test_a_source_that_is_missing_is_named_with_its_reason_and_remedy_and_no_other_is(lacking, name):
+    (unfit,) = [each for each in fitness.source_findings(offers(**lacking)) if not each.fit]
+    assert unfit.name == name and unfit.remedy
+    assert all(why in unfit.detail for why in lacking.values())
+    assert fitness.refusal(plan()) is None  # a run still runs: some of its checks may then be unknown
+
+
+@pytest.mark.parametrize(
+    "lacking, fit",
+    [((), True), (("pidfd_info",), True), (("connector",), True), (("pidfd_info", "connector"), False)],
 )
-def test_the_kernel_tells_how_strangers_ended_or_it_is_said_that_it_does_not(monkeypatch, release, fit):
-    uname = os.uname()
-    monkeypatch.setattr(
-        fitness.os, "uname", lambda: os.uname_result((uname.sysname, uname.nodename, release, "v", uname.machine))
-    )
-    assert finding("exit status", fitness.host_findings()).fit is fit
-    assert fitness.refusal(plan()) is None  # a run still runs: that kill may then stay unknown
+def test_how_strangers_ended_is_told_by_either_of_two_sources(lacking, fit):
+    found = finding("exit status", fitness.source_findings(offers(**dict.fromkeys(lacking, "no"))))
+    assert found.fit is fit and bool(found.remedy) is not fit

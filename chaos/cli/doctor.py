@@ -12,32 +12,31 @@ from chaos.model import exit_status
 @click.command(short_help="Say what this host can do.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def command(as_json: bool) -> int:
-    """Look at this host: what every run needs, and which faults can be injected here. Changes nothing.
+    """Look at this host: what every run needs, which sources of evidence it has, and which faults can be injected
+    here. Changes nothing.
 
     Ends with 3 when something that every run needs is missing.
     """
     from chaos import fitness
     from chaos.guard import dirty
     from chaos.guard.home import home_path
-    from chaos.system.host import host_lines
+    from chaos.system.host import host_lines, offers
 
     host, faults = fitness.host_findings(), fitness.fault_findings()
+    sources = fitness.source_findings(offers())
     left = [state.folder.run_id for state in dirty.run_states() if state.dirty]
-    status = (
-        exit_status.PASSED
-        if all(finding.fit for finding in host if finding.name not in OPTIONAL)
-        else exit_status.UNKNOWN
-    )
+    status = exit_status.PASSED if all(finding.fit for finding in host) else exit_status.UNKNOWN
     if as_json:
         import msgspec
 
-        document = {"schema": "nvrx-chaos/doctor/1", "host": host, "faults": faults, "dirty_runs": left}
+        found = {"host": host, "sources": sources, "faults": faults}
+        document = {"schema": "nvrx-chaos/doctor/1", **found, "dirty_runs": left}
         click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
         return status
-    for title, findings in (("host", host), ("faults", faults)):
+    for title, findings in (("host", host), ("sources", sources), ("faults", faults)):
         click.echo(title)
         for finding in findings:
-            word = "ok  " if finding.fit else "some" if finding.name in OPTIONAL else "no  "
+            word = "ok  " if finding.fit else "some" if title == "sources" else "no  "
             click.echo(f"  {word}  {finding.name:<22} {finding.detail}")
             if finding.remedy and not finding.fit:
                 click.echo(f"        {'':<22} next: {finding.remedy}")
@@ -46,7 +45,3 @@ def command(as_json: bool) -> int:
     click.echo(f"home of ledgers: {home_path()}")
     click.echo(f"left by earlier runs: {', '.join(left) + '   next: nvrx-chaos heal' if left else 'nothing'}")
     return status
-
-
-# Without these a run still runs; some of its checks may be unknown.
-OPTIONAL = frozenset({"exit status", "stacks"})

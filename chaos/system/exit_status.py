@@ -24,6 +24,8 @@ _INFO = struct.Struct("<QQ11Ii")
 _INFO_EXIT = 1 << 3
 _PIDFD_GET_INFO = (3 << 30) | (_INFO.size << 16) | (0xFF << 8) | 11  # _IOWR(0xFF, 11, struct pidfd_info)
 
+_TRIED = 7  # any code that is not 0
+
 
 class ExitStatus(msgspec.Struct, frozen=True, kw_only=True):
     """`code` and `signal`: at most one is set, both None = unknown. `source`: child | pidfd | none."""
@@ -125,3 +127,20 @@ def _from_wait_status(status: int) -> ExitStatus:
     if os.WIFSIGNALED(status):
         return ExitStatus(signal=os.WTERMSIG(status), source="pidfd")
     return ExitStatus(code=os.WEXITSTATUS(status), source="pidfd")
+
+
+def tells_how_strangers_ended() -> bool:
+    """Whether this kernel keeps the status with the pidfd: tried on a child that is reaped before it is asked."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(_TRIED)
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        os.waitpid(pid, 0)
+        return False
+    try:
+        os.waitpid(pid, 0)
+        return _of_reaped(handle) == ExitStatus(code=_TRIED, source="pidfd")
+    finally:
+        os.close(handle)
