@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from chaos.judge.detection import stamp_error_ns
 from chaos.judge.record import Record
 from chaos.model.events import Event
 
@@ -73,8 +74,7 @@ def claims(record: Record, lives: Lives, *, since_ns: int, until_ns: int) -> lis
     """What NVRx claimed in that stretch, in order of time. A log's stamp counts as late as its error allows."""
     found = []
     for event in record.of("interruption_reported", "worker_failed", "hang_detected"):
-        error_ns = event.data.get("error_ns")
-        at_ns = event.t_ns + (error_ns if _is_number(error_ns) else 0)
+        at_ns = event.t_ns + stamp_error_ns(event)
         if since_ns <= at_ns and event.t_ns <= until_ns:
             meant = frozenset(life for life in _meant(event, lives, at_ns) if life is not None)
             if meant:

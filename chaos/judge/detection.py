@@ -39,7 +39,7 @@ class Signs:
         self.direct = [event for event in record.of(*DIRECT) if not is_of_scheduler(event)]
         self._bounds = record.of(*BOUNDS)
         # A log's stamp may be early by its error: what can have been after the firing counts as after it.
-        self._error_max_ns = max(map(_error_ns, self.direct), default=0)
+        self._error_max_ns = max(map(stamp_error_ns, self.direct), default=0)
 
     def detect(self, *, after_ns: int, before_ns: int) -> Detection | None:
         """The first evidence of that stretch; direct evidence wins over a bound that is not earlier."""
@@ -67,12 +67,12 @@ def _first(
         event = events[index]
         if event.t_ns > before_ns:
             return None
-        error_ns = _error_ns(event)
+        error_ns = stamp_error_ns(event)
         if event.t_ns >= after_ns - error_ns:
             event = _sharpest(events, index)
             at_ns = max(event.t_ns, after_ns)
             return Detection(
-                t_ns=at_ns, is_bound=is_bound, error_ns=_error_ns(event), source=_source(event), event=event
+                t_ns=at_ns, is_bound=is_bound, error_ns=stamp_error_ns(event), source=_source(event), event=event
             )
     return None
 
@@ -80,11 +80,11 @@ def _first(
 def _sharpest(events: Sequence[Event], index: int) -> Event:
     """The same word with the smaller error: it may have been heard where it was said, and read in a log as well."""
     first = events[index]
-    error_ns = _error_ns(first)
+    error_ns = stamp_error_ns(first)
     for other in islice(events, index + 1, None):
         if other.t_ns > first.t_ns + error_ns:
             break
-        if _error_ns(other) < error_ns and _word(other) == _word(first):
+        if stamp_error_ns(other) < error_ns and _word(other) == _word(first):
             return other
     return first
 
@@ -97,7 +97,7 @@ def _time(event: Event) -> int:
     return event.t_ns
 
 
-def _error_ns(event: Event) -> int:
+def stamp_error_ns(event: Event) -> int:
     error = event.data.get("error_ns")
     return max(0, error) if isinstance(error, int) and not isinstance(error, bool) else 0
 

@@ -23,6 +23,7 @@ from judge_build import (
     life,
     loss_of,
     outlived,
+    pid,
     plan,
     plan_for,
     plan_of_control,
@@ -86,6 +87,8 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
     ("steady_before", "pass", killed, plan(steady_steps=FAULT_STEP), "47 steps"),
     ("steady_before", "unknown", lambda: interrupted_for_nothing(), plan(), "by itself before the fault"),
     ("steady_before", "pass", killed, plan(fault(at=At(after_s=1.0))), "47 steps"),
+    ("steady_before", "pass", lambda: logged_before_the_fault(by_s=0.001), plan(), "47 steps"),
+    ("steady_before", "unknown", lambda: logged_before_the_fault(by_s=0.003), plan(), "by itself before the fault"),
     ("steady_before", "not_asked", killed, plan(fault(at=At(step=0))), ""),
     ("steady_before", "not_asked", killed, plan(fault(at=At(phase="rendezvous"))), ""),
     # faults_fired_as_planned
@@ -436,6 +439,14 @@ def test_lost_steps_alone_fail_neither_state_nor_data():
 def restarted_before_the_fault() -> Story:
     story = killed()
     story.rank(0, "interruption_reported", at=0.5, source="in_process", marker="fn_ex", text="x")
+    return story
+
+
+def logged_before_the_fault(*, by_s: float) -> Story:
+    """What the fault caused, read in a log whose stamps are cut by up to two milliseconds."""
+    story = killed()
+    at = next(event.t_ns for event in story.events if event.kind == "fault_fired") / 1e9 - 1
+    story.controller("worker_failed", at=at - by_s, local_rank=1, pid=pid(1), code=-9, log="l:1", error_ns=2_000_000)
     return story
 
 

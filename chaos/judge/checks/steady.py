@@ -20,7 +20,7 @@ from chaos.judge.checks.framework import (
     worst_of,
 )
 from chaos.judge.checks.times import slower_than
-from chaos.judge.detection import DIRECT, is_of_scheduler
+from chaos.judge.detection import DIRECT, is_of_scheduler, stamp_error_ns
 from chaos.judge.incident import Incident
 from chaos.judge.lineage import Group
 from chaos.model.events import Event
@@ -63,7 +63,8 @@ def _last_complete(group: Group | None, until_ns: int) -> int | None:
 def own_trouble(case: Case, until_ns: int) -> Event | None:
     """The first restart or interruption before that moment that no fault of ours explains."""
     for event in case.record.of(*DIRECT, "restart_entered", "rank_excluded"):
-        if event.t_ns < until_ns and not is_of_scheduler(event):
+        # A log's stamp is cut: what can have been after that moment is no trouble before it.
+        if event.t_ns + stamp_error_ns(event) < until_ns and not is_of_scheduler(event):
             return event
     return None
 
