@@ -45,7 +45,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "rank_finished": ("rank", "step (the number of steps the job has)"),
     "interruption_reported": (
         "rank, launcher, monitor or controller",
-        "source, marker, text, ranks (those that NVRx names, where it does), log, error_ns",
+        "source (`scheduler`: not NVRx's), marker, text, ranks (those that NVRx names, where it does), log, error_ns",
     ),
     "health_check_passed": ("rank or controller", "text, source, log, error_ns"),
     "health_check_failed": ("rank, launcher or controller", "text, source, log, error_ns"),

@@ -36,7 +36,8 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "steady_before": (
         "Was the job steady before the first fault, by itself?",
         "never: it is a precondition",
-        "fewer steps in a row by all ranks than `steady_state.steps`, or a restart or interruption before the fault",
+        "fewer steps in a row by all ranks than `steady_state.steps`, or a restart or interruption before the fault, "
+        "whoever caused it",
     ),
     "faults_fired_as_planned": (
         "Did each planned fault fire, once, in its rank, at its step, phase and point?",
@@ -63,29 +64,32 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "steady again within `full_recovery_time` where that is given?",
         "later than that; never, though it was watched long enough; the job ended without it",
         "noise; stopped before the time was over; the job had done all its steps before it could show it; no undo "
-        "was seen where the clock starts there",
+        "was seen where the clock starts there; harm [from outside](judging.md#interruptions-that-we-did-not-cause) or "
+        "[beyond what the job promises](judging.md#what-the-job-never-promised)",
     ),
     "parts_in_time": (
         "Did each named part of the recovery keep its `objective.parts` time?",
         "a part took longer",
-        "that part was not seen; noise",
+        "that part was not seen; noise; a cause outside the job",
     ),
     "steady_after": (
         "Did the job do `steady_state.steps` steps beyond the highest one before, at most "
         "`objective.step_time_ratio` times as slow?",
         "fewer, though nothing cut it short; or slower",
-        "it never recovered, the job ended or was stopped first, another outage came first; noise",
+        "it never recovered, the job ended or was stopped first, another outage came first; noise; a cause outside the "
+        "job",
     ),
     "recovered_by": (
         "Did the expected layer bring the job back? With `none`: did nothing restart?",
         "another layer, or nothing, or (with `none`) any restart or interruption",
-        "no fault fired, nothing brought it back, or the layer was not seen",
+        "no fault fired, nothing brought it back, the layer was not seen, or a cause outside the job",
     ),
     "restart_budget": (
         "Did each layer restart at most as often as `objective.restarts` allows? Restarts that led nowhere are shown "
         "and not counted.",
         "more often",
-        "a restart by a launcher or process that was not seen",
+        "a restart by a launcher or process that was not seen, or more often only with those that something "
+        "[outside the job](judging.md#interruptions-that-we-did-not-cause) set off",
     ),
     "world_size": (
         "Had every process group the number of ranks that `objective.world_size` says?",
