@@ -43,6 +43,7 @@ class Known:
         self.ended_ns: int | None = None
         self.ended_wall_s = 0.0
         self.claims: dict[str, Status] = {}
+        self.told = False
         self.disputed = False
 
     def end(self, at_ns: int | None = None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -72,7 +73,7 @@ class ProcessSource:
         ended = self._exits.poll(timeout_s)
         now_ns = time.monotonic_ns()
         # First what the kernel and the launcher say, so that an end is told with all that is known of it.
-        for news in self._news.drain() if self._news is not None else ():
+        for news in self._drain():
             self._take(news)
         self._hear_launcher()
         for life, how in ended.items():
@@ -133,6 +134,17 @@ class ProcessSource:
 
     # --- what the kernel tells
 
+    def _drain(self) -> Sequence[News]:
+        """A kernel that stops telling leaves us what we see ourselves: nothing that rests on it is claimed any more."""
+        if self._news is None:
+            return ()
+        try:
+            return self._news.drain()
+        except OSError:
+            self._news.close()
+            self._news, self._telling.has_news = None, False
+            return ()
+
     def _take(self, news: News) -> None:
         if news.kind == "forked":
             self._forked(news)
@@ -144,6 +156,7 @@ class ProcessSource:
             self._became_another(known)
         elif news.kind == "ended" and (known.ended_ns is None or news.t_ns < known.ended_ns + SAME_MOMENT_NS):
             known.claim("connector", news.code, news.signal)
+            self._telling.claimed(known)
             if known.ended_ns is None and not known.watched:
                 self._end(known, news.t_ns)
 
@@ -183,6 +196,7 @@ class ProcessSource:
             known = self._by_pid.get(pid)
             if known is not None and t_ns >= known.born_ns[0]:
                 known.claim("launcher", *((code, None) if code >= 0 else (None, -code)))
+                self._telling.claimed(known)
 
     # --- coming and going
 

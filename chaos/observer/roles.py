@@ -2,6 +2,7 @@
 of its birth. Decides from values only, and says `other` where nothing tells: nothing is ever guessed to be a rank.
 
 How NVRx 0.4.1 and torch make processes:
+- the launcher is the job's first process, or was started by that one: a script around it;
 - a rank is started by the launcher, in a session of its own, with the rank variables;
 - a rank monitor is forked by the launcher and stays what the launcher is;
 - the in-process monitor is forked twice by its rank, between the two forks a new session begins, and the first two
@@ -18,6 +19,8 @@ from chaos.observer.known import Known
 
 DATA_WORKER_NAME = "pt_data_worker"
 NVRX_LAUNCHERS = ("nvidia_resiliency_ext.fault_tolerance.launcher", "ft_launcher")
+LAUNCHERS = (*NVRX_LAUNCHERS, "torchrun", "torch.distributed.run")
+RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
 # What it is by then, it stays: a fork that does not become another program at once, and a rank's word about its saving.
 SETTLES_S = 2.0
 SPAWN_SETTLES_S = 20.0  # a spawned interpreter imports torch first, on a busy machine too, and is named after that
@@ -49,14 +52,14 @@ class Saving:
 
 
 def role_of(known: Known, launcher: Life | None, ranks: list[Known], saving: Saving, age_s: float) -> Role | None:
-    """Its role, or None while that may still change. `ranks`: all ranks seen so far, ended ones too."""
+    """Its role, or None while that may still change. `launcher`: the job's first process. `ranks`: all ranks seen so
+    far, ended ones too."""
     if launcher is None:
         return _wait(known, age_s, None)
     if known.life == launcher:
         return "launcher", None
-    parent = known.parent
-    if parent is not None and parent.life == launcher:
-        return _child_of_launcher(known, parent, age_s)
+    if known.parent is not None and known.parent.role == "launcher":
+        return _child_of_launcher(known, known.parent, age_s)
     rank = rank_behind(known, ranks)
     if rank is None:
         return _wait(known, age_s, None)
@@ -67,13 +70,25 @@ def _child_of_launcher(known: Known, launcher: Known, age_s: float) -> Role | No
     if not known.info.command:
         return _wait(known, age_s, None)  # it is ending, or was never seen
     if not known.is_fork_of(launcher):
-        number = rank_in(known.info.environment)
-        return ("other", None) if number is None else ("rank", number)
-    # Between fork and exec every process looks like this. A launcher that has rank variables itself hands them on.
+        return _started_by_launcher(known, launcher)
+    # Between fork and exec every process looks like this.
     if age_s < SETTLES_S and known.ended_ns is None:
         return None
-    monitors = any(word.endswith(NVRX_LAUNCHERS) for word in launcher.info.command)
-    return ("rank_monitor", None) if monitors and age_s >= SETTLES_S and not known.brief else ("other", None)
+    monitors = _runs(launcher, NVRX_LAUNCHERS) and age_s >= SETTLES_S and not known.brief
+    return ("rank_monitor", None) if monitors else ("other", None)
+
+
+def _started_by_launcher(known: Known, launcher: Known) -> Role:
+    """A rank's variables were set for it by its launcher. What a shell that has some itself starts is no rank."""
+    mine, theirs = ({name: of.info.environment.get(name) for name in RANK_VARIABLES} for of in (known, launcher))
+    number = rank_in(known.info.environment)
+    if number is not None and mine != theirs:
+        return "rank", number
+    return ("launcher" if _runs(known, LAUNCHERS) else "other"), None
+
+
+def _runs(known: Known, programs: tuple[str, ...]) -> bool:
+    return any(word.endswith(programs) for word in known.info.command)
 
 
 def rank_behind(known: Known, ranks: list[Known]) -> Known | None:

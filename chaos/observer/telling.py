@@ -7,7 +7,6 @@ end are written as such: nothing may rest on either.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 
 from chaos.observer.known import Known
@@ -16,7 +15,6 @@ from chaos.observer.roles import Role
 
 CONNECTOR_SAYS_S = 1.0  # told at once, and read at the next look
 LAUNCHER_SAYS_S = 2.0  # it looks at its ranks every 0.1 to 0.5 s, and its word has to be read by us
-KEPT = 512  # of those told: a late word may still contradict what was said of them
 
 
 class Telling:
@@ -25,9 +23,8 @@ class Telling:
     def __init__(self, writer: EventWriter, role_of: Callable[[Known], Role | None], *, has_news: bool) -> None:
         self._writer = writer
         self._role_of = role_of
-        self._has_news = has_news
+        self.has_news = has_news
         self._pending: list[Known] = []
-        self._told: deque[Known] = deque(maxlen=KEPT)
 
     def add(self, known: Known) -> None:
         """A newcomer."""
@@ -44,7 +41,10 @@ class Telling:
     def look_again(self) -> None:
         """Tells what has become clear."""
         self._pending = [known for known in self._pending if not self._settled(known)]
-        for known in self._told:
+
+    def claimed(self, known: Known) -> None:
+        """One more source has said how it ended. What was told already may be in dispute now."""
+        if known.told:
             self._check(known)
 
     def close(self) -> None:
@@ -55,7 +55,6 @@ class Telling:
             if known.ended_ns is not None:
                 self._write_exited(known)
         self._pending = []
-        self.look_again()
 
     def _settled(self, known: Known) -> bool:
         return self._appeared(known) if known.ended_ns is None else self._exited(known)
@@ -77,7 +76,7 @@ class Telling:
     def _may_still_be_said(self, known: Known) -> bool:
         assert known.ended_ns is not None
         since_s = (time.monotonic_ns() - known.ended_ns) / 1e9
-        by_kernel = self._has_news and since_s < CONNECTOR_SAYS_S
+        by_kernel = self.has_news and since_s < CONNECTOR_SAYS_S
         return by_kernel or (known.role == "rank" and since_s < LAUNCHER_SAYS_S)
 
     def _check(self, known: Known) -> None:
@@ -107,8 +106,8 @@ class Telling:
             code, ended_by, source = None, None, "none"
         fields = {"pid": known.life.pid, "role": known.role, "code": code, "signal": ended_by, "source": source}
         self._write(known, "process_exited", fields, known.ended_ns, known.ended_wall_s)
+        known.told = True
         self._check(known)
-        self._told.append(known)
 
     def _write(
         self, known: Known, kind: str, fields: dict[str, object], t_ns: int | None, wall_s: float | None

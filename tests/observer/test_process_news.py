@@ -13,7 +13,7 @@ from observer_build import MARK, FakeHost, FakeNews, FakeWriter, Now, life, told
 from chaos.errors import Refused
 from chaos.observer.process_source import ProcessSource
 from chaos.observer.roles import SETTLES_S
-from chaos.observer.telling import CONNECTOR_SAYS_S
+from chaos.observer.telling import CONNECTOR_SAYS_S, LAUNCHER_SAYS_S
 from chaos.system.connector import Connector
 from chaos.system.exit_status import ExitWatcher
 from chaos.system.processes import ProcessTable
@@ -152,6 +152,20 @@ def test_where_the_kernel_told_more_than_was_read_a_missed_end_is_still_noticed_
     now.advance(CONNECTOR_SAYS_S)
     source.step()
     assert ends(writer) == [(12, None, None, "none")]
+
+
+def test_a_kernel_that_stops_telling_leaves_what_is_seen_otherwise(source, host, news, writer, now):
+    def broken():
+        raise OSError(5, "broken")
+
+    news.drain = broken
+    host.add(12, ppid=10, RANK="1")
+    host.end(11)
+    source.step()
+    assert news.closed and appeared(writer) == [(12, "rank", None)]
+    now.advance(LAUNCHER_SAYS_S)
+    source.step()
+    assert ends(writer) == [(11, None, None, "none")]
 
 
 def test_the_news_are_closed_with_the_source(source, news):

@@ -47,6 +47,24 @@ def test_a_rank_variable_that_is_no_number_makes_no_rank(number):
     assert role(process(12, RANK_COMMAND, LAUNCHER, RANK=number)) == ("other", None)
 
 
+def test_a_launcher_inside_a_script_is_the_launcher_and_its_children_are_the_ranks():
+    script = process(9, ("bash", "run.sh"), role="launcher")
+    launcher = process(10, LAUNCHER_COMMAND, script)
+    assert role_of(launcher, script.life, [], Saving(), 0.0) == ("launcher", None)
+    launcher.role = "launcher"
+    rank = process(11, RANK_COMMAND, launcher, RANK="0")
+    assert role_of(rank, script.life, [], Saving(), 0.0) == ("rank", 0)
+
+
+def test_what_a_script_with_a_rank_variable_of_its_own_starts_is_no_rank():
+    script = process(9, ("bash", "run.sh"), role="launcher", RANK="0", WORLD_SIZE="2")
+    for command, expected in ((LAUNCHER_COMMAND, "launcher"), (("nvidia-smi",), "other")):
+        inherits = process(10, command, script, RANK="0", WORLD_SIZE="2")
+        assert role_of(inherits, script.life, [], Saving(), 0.0) == (expected, None)
+    started = process(11, RANK_COMMAND, script, RANK="0", WORLD_SIZE="2", MASTER_PORT="2950")
+    assert role_of(started, script.life, [], Saving(), 0.0) == ("rank", 0)
+
+
 def test_another_program_that_the_launcher_starts_is_no_monitor():
     assert role(process(12, ("nvidia-smi",), LAUNCHER)) == ("other", None)
 
