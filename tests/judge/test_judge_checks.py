@@ -202,6 +202,7 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
     ("lost_work", "fail", lambda: began_anew(), plan(lost_steps=100), "went back to the beginning"),
     ("lost_work", "unknown", lambda: never_back(watched_s=30), plan(), "never recovered"),
     ("lost_work", "unknown", lambda: died_before_catching_up(), plan(), "before it had caught up"),
+    ("lost_work", "unknown", lambda: Story().start().end(code=1), plan(), "no step was done"),
     ("lost_work", "not_asked", killed, plan(run=None, lost_steps=None), ""),
     # data_exactly_once
     ("data_exactly_once", "pass", killed, plan(), "samples 0 to 479, each once"),

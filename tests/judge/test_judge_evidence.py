@@ -10,12 +10,13 @@ from test_judge_checks import CASES, never_back
 
 from chaos.judge.checks.framework import EVIDENCE_MAX
 from chaos.model.events import Blind, Event
+from chaos.model.plan import Restarts
 from chaos.model.verdict import Check, Verdict
 
 # What rests on the scenario alone, and on nothing that happened.
 OF_THE_PLAN = ("asked, but the objective", "the objective names no")
 # What they pass on is a sum over all steps or checkpoints, which is no line; what they fail on is one.
-SUMS = {"data_exactly_once", "lost_work", "checkpoint_integrity", "ranks_agree", "single_history"}
+SUMS = {"checkpoint_integrity"}
 CONTROLS = controls()
 RUNS = {id(run): (run, of_plan) for _, _, run, of_plan, _ in CASES}
 
@@ -74,6 +75,13 @@ def test_a_source_that_says_itself_that_it_is_blind_is_cited_by_its_line() -> No
 def test_a_detection_that_a_log_showed_cites_the_line_of_the_log() -> None:
     check = check_of("detected_in_time", killed())
     assert "logs/job.log:7" in check.evidence
+
+
+def test_a_restart_too_many_cites_the_first_step_that_it_led_to() -> None:
+    story = killed()
+    first = min((e for e in story.events if e.kind == "step_done" and e.group == "g1"), key=lambda e: e.t_ns)
+    check = check_of("restart_budget", story, plan(restarts=Restarts(in_job=0)))
+    assert (check.outcome, check.evidence) == ("fail", (first.ref,))
 
 
 # --- what was kept when a wait ran out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chaos.judge.case import Case
+from chaos.judge.checks import citing
 from chaos.judge.checks.framework import (
     GROUPS,
     RANKS,
@@ -32,13 +33,16 @@ def data_exactly_once(case: Case) -> Finding:
     if repeated:
         done = repeated[0]
         return failed(f"rank {done.rank} did step {done.step} twice in one group", done.ref)
+    kept: dict[int, list[int]] = {}
+    for step, owner in case.lineage.surviving.items():
+        kept.setdefault(owner.index, []).append(step)
     surviving = [
-        (group, np.flatnonzero(np.isin(group.steps.step, kept)))
+        (group, np.flatnonzero(np.isin(group.steps.step, kept[group.index])))
         for group in case.lineage.groups
-        if (kept := [step for step, owner in case.lineage.surviving.items() if owner is group])
+        if group.index in kept
     ]
     if not surviving:
-        return unknown("no step was done by all ranks")
+        return unknown("no step was done by all ranks", *citing.ending(case))
     for group, places in surviving:
         steps = group.steps
         untold = places[steps.first[places] == NOT_TOLD]
@@ -67,13 +71,13 @@ def _contiguous(surviving: list[tuple[Group, Integers]]) -> Finding:
     first, end, step, which, place = first[order], end[order], step[order], which[order], place[order]
     before = np.concatenate([[0], end[:-1]])
     gaps = np.flatnonzero(first != before)
-    if not len(gaps):
-        return passed(f"samples 0 to {int(end[-1]) - 1}, each once")
-    at = int(gaps[0])
 
     def ref(index: int) -> str:
         return surviving[which[index]][0].steps.ref(int(place[index])) if index >= 0 else ""
 
+    if not len(gaps):
+        return passed(f"samples 0 to {int(end[-1]) - 1}, each once", ref(0), ref(len(end) - 1))
+    at = int(gaps[0])
     if first[at] > before[at]:
         words = f"samples {before[at]} to {first[at] - 1} were never used; step {step[at]} begins at {first[at]}"
     else:
@@ -85,12 +89,14 @@ def _contiguous(surviving: list[tuple[Group, Integers]]) -> Finding:
 
 
 def lost_work(case: Case) -> Finding:
+    if not case.lineage.groups:
+        return unknown("no step was done", *citing.ending(case))
     bound = lost_steps_bound(case.plan)
     findings = [finding for group in case.lineage.groups if (finding := _took_older(case, group)) is not None]
     if bound is None and not findings:
         return unknown("asked, but the objective names no lost_steps")
     findings += [_lost(case, incident, bound) for incident in case.incidents if bound is not None]
-    return worst_of(findings, nothing=passed("nothing lost: no restart"))
+    return worst_of(findings, nothing=passed("nothing lost: no restart", *citing.first_steps(case.lineage.groups)))
 
 
 def lost_steps_bound(plan: Plan) -> int | None:
