@@ -55,9 +55,15 @@ def not_asked(checks: Sequence[Check]) -> str:
 
 def _passed(ruling: Ruling, checks: Sequence[Check], incidents: Sequence[IncidentVerdict]) -> str:
     """What failed as expected comes first: nobody is to take such a run for one without failures."""
-    outages = [incident for incident in incidents if incident.faults]
-    told = [_outage(incident) for incident in outages] or ["trained to the end and needed no recovery"]
+    told = [_outage(incident) for incident in incidents if incident.faults]
+    told += [_not_ours(incident) for incident in incidents if not incident.faults]
+    told = told or ["trained to the end and needed no recovery"]
     return "; ".join([*ruling.notes, *told, *_witness(checks)])
+
+
+def _not_ours(incident: IncidentVerdict) -> str:
+    why = f" ({incident.cause})" if incident.cause else ""
+    return f"interrupted once more, by no fault of ours{why}: recovered by {incident.recovered_by}"
 
 
 def _witness(checks: Sequence[Check]) -> list[str]:

@@ -178,9 +178,10 @@ def _incident_spans(incident: Incident, parts: tuple[Part, ...], clock: _Clock) 
         )  # fmt: skip
     end_ns = max(incident.recovered_ns or incident.limit_ns, incident.begun_ns)
     name = ", ".join(incident.names) or "outage without a fault of ours"
+    by = f"recovered by {incident.layer}" if incident.layer else "not recovered"
     yield Span(
         lane="job", kind="fault", name=name, start_s=clock.s(incident.begun_ns), end_s=clock.s(end_ns),
-        detail=f"recovered by {incident.layer}" if incident.layer else "not recovered",
+        detail="; ".join(filter(None, [by, incident.cause])),
     )  # fmt: skip
     for part in parts:
         yield Span(

@@ -6,6 +6,7 @@ import pytest
 from incident_build import Told, begun, dies, incidents_of, kill, oom_kills, reentered, restarted, two
 from judge_build import FAULT_STEP, Story, changed, check_of, fault, life, plan, plan_of_control, verdict_of, without
 
+from chaos.judge.judge import judge
 from chaos.model.plan import Restarts
 
 
@@ -299,3 +300,20 @@ def test_a_schedulers_notice_that_nothing_followed_is_no_interruption():
     story.train(FAULT_STEP, 60).finish()
     assert check_of("recovered_by", story, NO_FAULT).outcome == "pass"
     assert incidents_of(story, NO_FAULT) == ()
+
+
+# --- what people read
+
+
+def test_a_passed_verdict_names_an_interruption_that_no_fault_of_ours_began():
+    within = plan(restarts=Restarts(in_process=0, in_job=2))
+    verdict = verdict_of(again(dies(back())), within)
+    assert verdict.check("restart_budget").outcome == "pass"
+    assert "interrupted once more, by no fault of ours (rank 1 ended by SIGKILL, which" in verdict.sentence
+    assert verdict.outcome == "passed"
+
+
+def test_the_picture_of_an_interruption_from_outside_names_its_cause():
+    _, timeline = judge(ONE, again(dies(back())).events, (), [], run_id="r")
+    (span,) = [span for span in timeline.spans if span.name == "outage without a fault of ours"]
+    assert span.detail.startswith("recovered by in_job; rank 1 ended by SIGKILL")

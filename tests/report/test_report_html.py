@@ -141,6 +141,12 @@ def test_an_empty_timeline_is_no_error():
     assert "<h2>Timeline" not in report_html(unknown(), Timeline(t0_ns=0, end_s=0.0, ranks=()))
 
 
+def test_a_cause_from_outside_the_job_is_shown_with_its_incident_and_nowhere_else():
+    cause = "rank 1 ended by SIGKILL, which neither we nor NVRx sent"
+    text = Page(report_html(verdict(incidents=(incident(), incident(faults=(), cause=cause))), timeline())).text
+    assert text.count(cause) == 1 and text.count("from outside the job") == 1
+
+
 def test_several_incidents_are_numbered():
     text = Page(report_html(verdict(incidents=(incident(), incident())), timeline())).text
     assert "Incident 1 of 2: kill" in text and "Incident 2 of 2: kill" in text
