@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _FIRST_SIGNAL = int(signal.SIGRTMIN) + 17  # libraries that want one take the first or the last
 _MASKS = ("SigBlk:", "SigIgn:", "SigCgt:")
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 COLLECTIVES_BYTES_MAX = 4 << 20
 # Older torch records NCCL only; newer ones have Gloo's collectives under the second name.
 _DUMPS = ("_dump_nccl_trace_json", "_dump_fr_trace_json")
@@ -62,18 +63,14 @@ def offer_stacks(agent: Agent) -> None:
             os.close(fd)
 
 
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-
-
 def _withdraw() -> None:
     """Also in a forked child, which has the handler and would write into its parent's file."""
     global _held
     held, _held = _held, None
     if held is None:
         return
-    if (
-        signal.getsignal(held.signal_number) == signal.SIG_DFL
-    ):  # else the job has come to use it, and has its own handler
+    # Otherwise the job has come to use that signal, and the handler to be taken away would be its own.
+    if signal.getsignal(held.signal_number) == signal.SIG_DFL:
         faulthandler.unregister(held.signal_number)
     try:
         os.close(held.fd)
