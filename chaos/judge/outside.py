@@ -97,7 +97,8 @@ def _sends_signals(sign: Event, ended: Sequence[Event]) -> bool:
     if sign.kind == "worker_failed":
         return sign.data.get("pid") not in [event.data.get("pid") for event in ended]
     if sign.kind == "interruption_reported":
-        return "TERMINATED" not in str(sign.data.get("text"))
+        noted = sign.data.get("marker") == "target_terminated" or "TERMINATED" in str(sign.data.get("text"))
+        return not noted
     return sign.kind == "hang_detected"
 
 

@@ -107,9 +107,16 @@ def test_the_incident_of_the_verdict_names_the_cause():
     assert ours.cause == "" and "SIGKILL" in from_outside.cause
 
 
-def test_nvrx_noting_that_a_process_is_gone_has_not_ended_it():
+@pytest.mark.parametrize(
+    "noted",
+    [
+        {"source": "in_process", "marker": "term_ex", "text": "Interruption.TERMINATED"},
+        {"source": "in_process_monitor", "marker": "target_terminated", "text": "target process is terminated"},
+    ],
+)
+def test_nvrx_noting_that_a_process_is_gone_has_not_ended_it(noted):
     story = back()
-    story.rank(0, "interruption_reported", source="in_process", marker="term_ex", text="Interruption.TERMINATED")
+    story.rank(0, "interruption_reported", **noted)
     assert check_of("restart_budget", again(dies(story)), ONE).outcome == "unknown"
 
 
