@@ -16,10 +16,10 @@ from chaos.doors import ProcessReader
 from chaos.model.identity import Life, ProcessInfo
 from chaos.system import proc
 from chaos.system.processes import DEAD_STATES, same_process, with_descendants
+from chaos.system.sockets import tcp_sockets
 
 SHARED_MEMORY = Path("/dev/shm")
 FILES_NAMED_AT_MOST = 50
-_LISTEN = "0A"
 # torch and multiprocessing put the maker's pid into the name
 _PID_IN_NAME = re.compile(r"^(?:torch_|pym-|sem\.loky-)(\d+)[_-]")
 
@@ -88,18 +88,15 @@ def processes_left(rows: Sequence[ProcessInfo], mark: str, lives: Collection[Lif
 
 
 def listening_ports(pid: int, root: Path = proc.PROC) -> list[str]:
-    """TCP ports that the process listens on."""
-    sockets = {link[8:-1] for link in _open_files(pid, root) if link.startswith("socket:[")}
-    found = []
-    for table in ("tcp", "tcp6"):
-        try:
-            lines = (root / str(pid) / "net" / table).read_text().splitlines()[1:]
-        except FileNotFoundError:
-            continue  # no IPv6 here, or the process has just ended
-        for fields in map(str.split, lines):
-            if fields[3] == _LISTEN and fields[9] in sockets:
-                found.append(f"{table} {int(fields[1].rpartition(':')[2], 16)} (pid {pid})")
-    return found
+    """TCP ports that the process listens on; none when it has just ended. Raises OSError where that cannot be seen."""
+    try:
+        found = tcp_sockets(pid, root)
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    addresses = [each.local for each in found if each.state == "LISTEN"]
+    return [
+        f"{'tcp6' if local.startswith('[') else 'tcp'} {local.rpartition(':')[2]} (pid {pid})" for local in addresses
+    ]
 
 
 def _guarded(unreadable: list[str], what: str, look: Callable[[], list[str]]) -> list[str]:
