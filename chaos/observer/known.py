@@ -39,7 +39,8 @@ class Known:
         self.of_rank: int | None = None  # whose helper it is
         self.seen_at = time.monotonic()
         self.born_ns = born_between(self.life) if forked_ns is None else (forked_ns, forked_ns)
-        self.seen_ns, self.seen_wall_s = _at(forked_ns)
+        # However late it was found, the table tells when it was made, to a tick; never after it was seen.
+        self.appeared_ns, self.appeared_wall_s = _at(min(self.born_ns[1], time.monotonic_ns()))
         self.ended_ns: int | None = None
         self.ended_wall_s = 0.0
         self.claims: dict[str, Status] = {}

@@ -23,7 +23,7 @@ LAUNCHERS = (*NVRX_LAUNCHERS, "torchrun", "torch.distributed.run")
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
 # What it is by then, it stays: a fork that does not become another program at once, and a rank's word about its saving.
 SETTLES_S = 2.0
-SPAWN_SETTLES_S = 20.0  # a spawned interpreter imports torch first, on a busy machine too, and is named after that
+SPAWN_SETTLES_S = 60.0  # a spawned interpreter imports torch first, and is named after that: 30 s on a busy machine
 
 Role = tuple[str, int | None]  # role, and the rank that it is or serves
 

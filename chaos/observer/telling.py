@@ -98,7 +98,7 @@ class Telling:
             "of_rank": known.of_rank,
             "command": " ".join(info.command)[:300],
         }
-        self._write(known, "process_appeared", fields, known.seen_ns, known.seen_wall_s)
+        self._write(known, "process_appeared", fields, known.appeared_ns, known.appeared_wall_s)
 
     def _write_exited(self, known: Known) -> None:
         code, ended_by, source = known.status()

@@ -41,6 +41,7 @@ class Now:
         self.ns = time.monotonic_ns()
         monkeypatch.setattr("time.monotonic", lambda: self.ns / 1e9)
         monkeypatch.setattr("time.monotonic_ns", lambda: self.ns)
+        monkeypatch.setattr("time.clock_gettime_ns", lambda clock: self.ns)  # a host that never slept
 
     def advance(self, seconds):
         self.ns += int(seconds * 1e9) + 1

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import uuid
 
 import pytest
 from observer_build import MARK, FakeHost, FakeWriter, Now, life, told
 
-from chaos.observer.known import born_between
+from chaos.observer.known import TICKS_PER_S, born_between
 from chaos.observer.process_source import ProcessSource
 from chaos.observer.roles import SETTLES_S
 from chaos.observer.telling import LAUNCHER_SAYS_S
@@ -68,14 +69,13 @@ def test_a_fork_of_the_launcher_is_told_when_it_can_no_longer_become_a_rank_with
 ):
     host.add(11, ppid=10, command="ft_launcher")
     host.add(12, ppid=10, command="ft_launcher")
-    seen_ns = now.ns
     source.step()
     assert len(writer.of("process_appeared")) == 1
     host.add(12, ppid=10, RANK="0")  # it was between fork and exec
     now.advance(SETTLES_S)
     source.step()
     assert [(seen["pid"], seen["role"], seen["t_ns"]) for seen in writer.of("process_appeared")[1:]] == [
-        (11, "rank_monitor", seen_ns), (12, "rank", seen_ns),
+        (11, "rank_monitor", born_between(life(11))[1]), (12, "rank", born_between(life(12))[1]),
     ]  # fmt: skip
 
 
@@ -111,7 +111,6 @@ def test_a_fork_of_a_rank_that_nothing_explains_is_told_as_other_after_a_while_w
     host.add(11, ppid=10, RANK="1")
     source.step()
     host.add(12, ppid=11, RANK="1")
-    seen_ns = now.ns
     source.step()
     now.advance(0.3)
     host.end(12, signal=9)
@@ -121,7 +120,7 @@ def test_a_fork_of_a_rank_that_nothing_explains_is_told_as_other_after_a_while_w
     now.advance(SETTLES_S)
     source.step()
     (kind, seen), (_, end) = writer.events[2:]
-    assert (kind, seen["role"], seen["t_ns"]) == ("process_appeared", "other", seen_ns)
+    assert (kind, seen["role"], seen["t_ns"]) == ("process_appeared", "other", born_between(life(12))[1])
     assert (end["role"], end["signal"], end["t_ns"]) == ("other", 9, ended_ns)
 
 
@@ -215,6 +214,22 @@ def test_what_is_still_unclear_at_the_end_is_told_as_it_is(source, host, writer)
     assert [(end["pid"], end["code"]) for end in writer.of("process_exited")] == [(12, 4)]
 
 
+def test_a_process_found_late_is_told_with_the_time_at_which_it_was_made_to_a_tick(writer):
+    mark, table = f"test-{uuid.uuid4().hex[:12]}", ProcessTable()
+    source = ProcessSource(mark, table, ExitWatcher(table), writer)
+    before_ns = time.monotonic_ns()
+    with subprocess.Popen(["sleep", "300"], env={**os.environ, "NVRX_CHAOS_RUN": mark}) as process:
+        after_ns = time.monotonic_ns()
+        source.watch_launcher(process.pid)
+        time.sleep(0.05)
+        source.step(0.0)
+        process.kill()
+    source.close()
+    (seen,) = writer.of("process_appeared")
+    assert before_ns <= seen["t_ns"] <= after_ns + TICK_NS
+
+
+TICK_NS = 1_000_000_000 // TICKS_PER_S
 TREE = """
 import os, subprocess, sys
 sleeper = [sys.executable, "-S", "-E", "-c", "import sys; sys.stdin.read(); sys.exit(3)"]
