@@ -137,6 +137,53 @@ def test_a_file_that_lacks_a_line_says_so_itself_or_in_the_jobs_log(run_dir, mon
         assert "No space left" in said[0]["reason"]
 
 
+BOMBARDED = """
+import ctypes, logging
+from chaos.agent.nvrx_log import LOGGERS
+
+class Restart(BaseException):
+    pass
+
+logging.getLogger().addHandler(logging.NullHandler())
+log, arrived, sent, inside = logging.getLogger(LOGGERS[0]), [0], 100, [False]
+training = threading.get_ident()
+
+def bombard():
+    for number in range(1, sent + 1):
+        while not inside[0]:
+            time.sleep(0.00005)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(training), ctypes.py_object(Restart))
+        while arrived[0] < number:
+            time.sleep(0.00005)
+
+sys.setswitchinterval(1e-5)
+attacker = threading.Thread(target=bombard)
+attacker.start()
+said = 0
+while arrived[0] < sent:
+    try:
+        while arrived[0] < sent:
+            inside[0] = True
+            log.error("rank=1 fn_ex: boom")
+            said += 1
+    except Restart:
+        inside[0] = False
+        arrived[0] += 1
+attacker.join()
+log.error("rank=1 fn_ex: the last")
+assert rank.settled()
+print(arrived[0], said)
+"""
+
+
+def test_exceptions_at_any_bytecode_leave_a_rank_that_is_still_heard(run_dir):
+    ran = run_rank(run_dir, BOMBARDED)
+    assert ran.returncode == 0, ran.stderr
+    arrived, said = map(int, ran.stdout.split())
+    heard = [line["text"] for line in the_file(run_dir, "rank") if line["kind"] == "interruption_reported"]
+    assert arrived == 100 and heard[-1] == "the last" and said < len(heard) <= said + arrived + 1
+
+
 REAL = """
 import logging, os
 from nvidia_resiliency_ext.fault_tolerance.rank_monitor_server import RankMonitorLogger

@@ -8,6 +8,8 @@ import sys
 import pytest
 from job_build import FAILED, LAUNCHER, files_of, run_python, stand_in, the_file
 
+from chaos.jobs.shipped import start_folder
+
 SEEN = (
     "import json, sys; s = sys.modules.get('sitecustomize');"
     "print(json.dumps([s and s.__file__, sys.path[1:], [type(f).__name__ for f in sys.meta_path]]))"
@@ -56,6 +58,12 @@ def test_where_the_user_has_none_what_python_finds_is_the_same_as_without_us(run
     with_us, without = (run_python(run_dir, "-c", SEEN, with_us=each) for each in (True, False))
     assert json.loads(with_us.stdout)[:2] == json.loads(without.stdout)[:2]
     assert with_us.stderr == without.stderr == ""
+
+
+def test_loaded_in_another_way_it_does_not_look_for_a_next_one(run_dir):
+    script = f"import runpy; runpy.run_path({str(start_folder() / 'sitecustomize.py')!r}); print('ran')"
+    ran = run_python(run_dir, "-c", script, with_us=False)
+    assert (ran.stdout, ran.stderr) == ("ran\n", "")
 
 
 @pytest.mark.parametrize("text", ["1 / 0", "import no_such_module_of_theirs", "raise ImportError('x')"])
