@@ -22,7 +22,8 @@ class Wait:
     """Settings that have one of these words in their name (and none of `but`), and how their time passes.
 
     `timeout`: runs from the start of the part, and has run out within it. `silence`: runs from the last sign of life
-    before the outage, so it may have begun long before the part. `poll`: at most so long, often less.
+    before the outage, so it may have begun long before the part. `poll`: at most so long, often less, but hardly ever
+    a small share of it.
     """
 
     how: str
@@ -81,12 +82,13 @@ _BOUNDS_OF_ANY_LAYER: Mapping[str, Sequence[Wait]] = {
 
 
 def bounded_by(name: str, start_ns: int, end_ns: int, incident: Incident, settings: Mapping[str, Any]) -> str:
-    """The setting that explains most of this part; of equals the one that is longest. Empty where none explains it."""
+    """The setting that explains most of this part; of equals a timeout before a poll, then the longest. Empty where
+    none explains it."""
     whole_s = (end_ns - start_ns) / 1e9
     if whole_s <= 0:
         return ""
     found = [
-        (spent_s, value, setting)
+        (spent_s, wait.how != "poll", value, setting)
         for wait in _waits(name, incident)
         for setting, value in _numbers(settings)
         if wait.names(setting)
@@ -94,7 +96,7 @@ def bounded_by(name: str, start_ns: int, end_ns: int, incident: Incident, settin
     ]
     if not found:
         return ""
-    spent_s, value, setting = max(found)
+    spent_s, _, value, setting = max(found)
     return f"{spent_s:.1f} of {whole_s:.1f} s: {setting}={value:g}"
 
 
@@ -108,7 +110,7 @@ def _spent_s(wait: Wait, value: float, start_ns: int, end_ns: int, incident: Inc
     """How much of the part went by while this setting ran; 0 where it cannot have run out in it."""
     whole_s = (end_ns - start_ns) / 1e9
     if wait.how == "poll":
-        return min(value, whole_s)
+        return min(value, whole_s) if whole_s >= _SHARE_MIN * value else 0.0
     began_s = (start_ns - incident.begun_ns) / 1e9 if wait.how == "silence" else 0.0
     early = _SILENCE_EARLY if wait.how == "silence" else _EARLY
     if value * (1 - early) > began_s + whole_s:

@@ -243,8 +243,8 @@ class _Finder:
         return self.outside.ended(before, end)
 
     def _at_the_end(self, incident: Incident, last: Group | None) -> list[Cause]:
-        """Where the outage was not over as far as we can see, the end of its last group counts as well."""
-        if last is None or incident.full_ns is not None or self._has_finished(last) or last.last_ns > incident.limit_ns:
+        """Where the outage was not over by the end of the run, the end of its last group counts as well."""
+        if last is None or incident.full_ns is not None or self._has_finished(last) or incident.limit_ns < self.end_ns:
             return []
         cause = self._cause(incident, last, None)
         return [] if cause is None else [cause]

@@ -174,6 +174,16 @@ def test_the_undo_of_an_earlier_outage_starts_no_clock_of_a_later_one():
     assert first.clock_ns < last.begun_ns < last.clock_ns
 
 
+def test_a_fault_that_fires_again_under_its_name_has_an_undo_for_each_firing():
+    story = Story(steps=80)
+    for step in (FAULT_STEP, 62):
+        begun(story) if step == FAULT_STEP else story.train(FAULT_STEP, step)
+        hold(story, step=step).at += HELD_S
+        release(story)
+    first, last = incidents_of(story.train(62, 80).finish(), cut_plan())
+    assert first.clock_ns - first.begun_ns == last.clock_ns - last.begun_ns == pytest.approx(2e9)
+
+
 def test_a_fault_that_fires_while_another_still_holds_joins_it_where_the_clock_is_from_the_undo():
     def told() -> Story:
         story = hold(begun())
@@ -190,10 +200,10 @@ def test_a_fault_that_fires_while_another_still_holds_joins_it_where_the_clock_i
 
 
 def test_a_restart_that_the_undo_sets_off_belongs_to_the_fault():
-    """One side went on alone while it was cut off; when it is healed both start again."""
+    """The job was steady again while it was cut off; when it is healed all ranks start anew."""
     story = hold(begun())
     story.exited(1, signal=9)
-    restarted(story, "g1", until=44)
+    restarted(story, "g1", until=58)
     release(story)
     story.at += 0.2
     (found,) = incidents_of(restarted(story, "g2").finish(), cut_plan())

@@ -7,7 +7,7 @@ from incident_build import Told, begun, dies, incidents_of, kill, oom_kills, ree
 from judge_build import FAULT_STEP, Story, changed, check_of, fault, life, plan, plan_of_control, verdict_of, without
 
 from chaos.judge.judge import judge
-from chaos.model.plan import Restarts
+from chaos.model.plan import At, Restarts
 
 
 def back() -> Story:
@@ -171,6 +171,13 @@ def test_a_count_that_had_grown_before_is_no_cause():
     assert check_of("restart_budget", told, ONE).outcome == "fail"
 
 
+def test_a_count_that_grew_only_later_is_no_cause():
+    told = again(oom_kills(dies(oom_kills(back(), 3)), 3))
+    oom_kills(told, 3, at=told.at - 6.0)
+    oom_kills(told, 4, at=told.at - 5.5)
+    assert check_of("restart_budget", without_signal(told), ONE).outcome == "fail"
+
+
 def test_the_schedulers_record_of_a_preemption_is_a_cause():
     check = check_of("restart_budget", preempted(), ONE)
     assert check.outcome == "unknown" and "the scheduler interrupted the job: preempted by job 9" in check.observed
@@ -234,6 +241,15 @@ def test_a_second_restart_inside_an_outage_is_excused_by_a_cause_of_its_own():
     assert check.outcome == "unknown" and "SIGKILL" in check.observed
     own = restarted(kill(begun()), "g1", until=44)
     assert check_of("restart_budget", again(dies(own, signal=None, code=1)), ONE).outcome == "fail"
+
+
+def test_a_notice_in_a_group_that_went_on_until_the_next_fault_ended_nothing():
+    story = restarted(kill(begun()), "g1", until=50)
+    story.controller("interruption_reported", source="scheduler", marker="preempted", text="in 30 s")
+    kill(story.train(50, 52), "again", step=52)
+    again_of = fault("again", at=At(step=52, phase="backward", point="in_collective"))
+    first, second = incidents_of(restarted(story, "g2").finish(), two(fault(), again_of))
+    assert first.causes == second.causes == ()
 
 
 # --- before the first fault

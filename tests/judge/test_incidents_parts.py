@@ -89,6 +89,7 @@ IN_PROCESS = [
     ("detection", {"noticed_s": 31.0}, "30.0 of 31.0 s: in_process_heartbeat_timeout_s=30"),
     ("detection", {"noticed_s": 61.0}, "60.0 of 61.0 s: soft_timeout_s=60"),
     ("detection", {"noticed_s": 0.2}, "0.2 of 0.2 s: monitor_thread_interval_s=0.25"),
+    ("detection", {"noticed_s": 0.01}, ""),  # at once: no poll had to come round
     ("teardown", {"noticed_s": 0.1, "teardown_s": 1.2}, "1.0 of 1.2 s: last_call_wait_s=1"),
     ("teardown", {"noticed_s": 0.1, "teardown_s": 5.3}, "5.0 of 5.3 s: termination_grace_s=5"),
     # soft at 60 s, and 30 s later hard: both count from the last progress
@@ -121,6 +122,12 @@ def test_a_wait_inside_the_process_group_is_named_in_either_layer(layer, part, t
     story = in_job(noticed_s=0.1, **times) if layer == "in_job" else in_process(noticed_s=0.1, **times)
     found = bounds(story, OF_THE_GROUP, layer)[part]
     assert found.split(" of ")[0] == words.split(" of ")[0] and found.split(": ")[1] == words.split(": ")[1]
+
+
+def test_of_a_timeout_and_a_poll_that_explain_as_much_the_timeout_is_named():
+    settings = {"last_call_wait_s": 0.25, "progress_watchdog_interval_s": 0.25}
+    found = bounds(in_process(noticed_s=0.1, teardown_s=0.3), settings, "in_process")
+    assert found["teardown"] == "0.2 of 0.3 s: last_call_wait_s=0.25"
 
 
 def test_a_collective_that_ran_into_its_timeout_explains_the_detection():
