@@ -58,8 +58,14 @@ def loads_another_step() -> list[Event]:
     ]
 
 
-def one_rank_ends_early() -> list[Event]:
-    return without(killed(), "step_done", where=done(STEPS - 1))
+def one_rank_ends_early(rank: int = 1) -> list[Event]:
+    return without(killed(), "step_done", where=done(STEPS - 1, rank=rank))
+
+
+def loaded_without_saying_so() -> Story:
+    story = Story()
+    story.events = without(killed(), "checkpoint_loaded")
+    return story
 
 
 def never_stepped() -> list[Event]:
@@ -105,6 +111,12 @@ CASES = [
     ("ranks_agree", "pass", told(done(50), lr=OTHER), RIGHT, "alike at step 40"),
     ("ranks_agree", "fail", loads_another_step, RIGHT, "rank 1 begins with step 39, rank 0 with step 40"),
     ("ranks_agree", "fail", one_rank_ends_early, RIGHT, "rank 1 ends with step 58, rank 0 with step 59"),
+    ("ranks_agree", "fail", lambda: one_rank_ends_early(0), RIGHT, "rank 1 ends with step 59, rank 0 with step 58"),
+    (
+        "ranks_agree", "fail",
+        lambda: changed(loaded_without_saying_so(), "digest_taken", taken("loaded"), replicated="b"), RIGHT,
+        "differs between rank 0 and rank 1 after loading",
+    ),
     ("ranks_agree", "fail", told(done(40), lr=OTHER), RIGHT, "learning rate at step 40: 0.1 by rank 0, 0.3 by rank 1"),
     ("ranks_agree", "fail", told(done(40), loss=OTHER), RIGHT, "reduced loss at step 40"),
     ("ranks_agree", "fail", told(done(40), grad_norm=OTHER), RIGHT, "gradient norm at step 40: 1.0 by rank 0, 0.3"),

@@ -66,6 +66,21 @@ def collateral_as_well() -> Story:
     return story
 
 
+def failed_at(after_fault_s: float, *, error_s: float = 0.0) -> list[Event]:
+    """The launcher names rank 1 so long after the fault, by its log's stamp."""
+    run = killed()
+    fired = next(event for event in run.events if event.kind == "fault_fired")
+    at = fired.t_ns + round(after_fault_s * 1e9)
+    return changed(run, "worker_failed", t_ns=at, error_ns=round(error_s * 1e9))
+
+
+def of_two_launchers() -> list[Event]:
+    """Each rank is the second one of its own host; which host the launcher means, its log does not say."""
+    story = Story()
+    story.events = changed(killed(), "worker_failed", pid=None)
+    return changed(story, "rank_started", local_rank=1)
+
+
 def named_after_recovery() -> Story:
     story = killed()
     story.events = without(story, "worker_failed")
@@ -133,6 +148,9 @@ CASES = [
     ("blamed_right", "unknown", lambda: failed_worker(pid=4711), RIGHT, "no record of NVRx was read that names"),
     ("blamed_right", "unknown", lambda: failed_worker(pid=None, local_rank=7), RIGHT, "no record"),
     ("blamed_right", "unknown", named_after_recovery, RIGHT, "no record"),
+    ("blamed_right", "unknown", lambda: failed_at(-0.003, error_s=0.002), RIGHT, "no record"),
+    ("blamed_right", "pass", lambda: failed_at(-0.001, error_s=0.002), RIGHT, "rank 1 by worker_failed"),
+    ("blamed_right", "unknown", of_two_launchers, RIGHT, "no record"),
     ("blamed_right", "unknown", healthy, RIGHT, "no fault fired"),
     ("blamed_right", "unknown", fired_nowhere, RIGHT, "was not recorded"),
     ("blamed_right", "not_asked", killed, plan(), ""),

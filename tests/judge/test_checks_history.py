@@ -147,7 +147,7 @@ CASES = [
     ("single_history", "unknown", lambda: Story().start().end(code=1), RIGHT, "no group did a step"),
     (
         "single_history", "unknown",
-        lambda: changed(killed(), "checkpoint_committed", group="nobody", life=None), RIGHT, "was not recorded",
+        lambda: changed(killed(), "checkpoint_committed", life=None), RIGHT, "was not recorded",
     ),
     (
         "single_history", "unknown",

@@ -83,10 +83,10 @@ def _size_of(group: Group) -> int:
 
 
 def _late_commits(case: Case) -> Iterator[Finding]:
-    by_name = {group.name: group for group in (*case.lineage.groups, *case.lineage.abandoned)}
-    by_member = {member: group for group in by_name.values() for member in group.members.values()}
+    groups = (*case.lineage.groups, *case.lineage.abandoned)
+    by_member = {member: group for group in groups for member in group.members.values()}
     for event in case.record.of("checkpoint_committed"):
-        group = by_name.get(event.group or "") or by_member.get((event.life or "", event.reentry or 0))
+        group = by_member.get((event.life or "", event.reentry or 0))
         if group is None:
             yield unknown(f"which group committed checkpoint {event.data['step']} was not recorded", event.ref)
             continue
