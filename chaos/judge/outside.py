@@ -85,9 +85,9 @@ class Outside:
         if not ended or not all(_is_from_outside(event) for event in together):
             return None
         first = ended[0]
-        said = self._signs.between(group.last_whole_ns - _BEFORE_NS, first.t_ns)
-        if any(_sends_signals(sign, together) for sign in said):
-            return None
+        for sign in self._signs.between(group.last_whole_ns - _BEFORE_NS, until_ns):
+            if _says_killed(sign) or (sign.t_ns <= first.t_ns and _sends_signals(sign, together)):
+                return None
         name = signal.Signals(first.data["signal"]).name
         return Cause(f"{_who(first)} ended by {name}, which neither we nor NVRx sent", (first.ref,))
 
@@ -95,11 +95,17 @@ class Outside:
 def _sends_signals(sign: Event, ended: Sequence[Event]) -> bool:
     """Whether NVRx, having said this, ends processes: not where it only notes that one of these is gone."""
     if sign.kind == "worker_failed":
-        return sign.data.get("pid") not in [event.data.get("pid") for event in ended]
+        # without a process number it says that the group as a whole has failed, which follows from one that did
+        return sign.data.get("pid") not in [None, *(event.data.get("pid") for event in ended)]
     if sign.kind == "interruption_reported":
         noted = sign.data.get("marker") == "target_terminated" or "TERMINATED" in str(sign.data.get("text"))
         return not noted
     return sign.kind == "hang_detected"
+
+
+def _says_killed(sign: Event) -> bool:
+    """In-process restart ends a rank without progress first, and tells of it in the others afterwards."""
+    return sign.kind == "interruption_reported" and "HARD_TIMEOUT" in str(sign.data.get("text"))
 
 
 def _is_from_outside(event: Event) -> bool:

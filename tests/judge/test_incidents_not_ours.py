@@ -68,6 +68,12 @@ def test_a_rank_that_the_launcher_stopped_after_another_had_failed_is_the_jobs_o
     assert check_of("restart_budget", again(dies(story)), ONE).outcome == "fail"
 
 
+def test_a_rank_that_in_process_restart_ended_and_told_of_afterwards_is_the_jobs_own():
+    story = dies(back())
+    story.rank(0, "interruption_reported", source="in_process", marker="term_ex", text="Interruption.HARD_TIMEOUT")
+    assert check_of("restart_budget", again(story), ONE).outcome == "fail"
+
+
 def test_a_crash_and_a_stop_seen_in_one_look_at_the_process_table_are_the_jobs_own():
     story = back()
     story.exited(0, signal=15)
@@ -117,6 +123,13 @@ def test_the_incident_of_the_verdict_names_the_cause():
 def test_nvrx_noting_that_a_process_is_gone_has_not_ended_it(noted):
     story = back()
     story.rank(0, "interruption_reported", **noted)
+    assert check_of("restart_budget", again(dies(story)), ONE).outcome == "unknown"
+
+
+def test_the_launcher_noting_that_the_group_has_failed_has_not_ended_it():
+    story = back()
+    for pid in (111, None):  # rank 1's, and none: seen by the launcher before we looked at the process table
+        story.controller("worker_failed", local_rank=1, pid=pid, code=-9, error_ns=0, text="failed")
     assert check_of("restart_budget", again(dies(story)), ONE).outcome == "unknown"
 
 
