@@ -23,9 +23,9 @@ def moved(event: Event, by_s: float) -> Event:
     return replace(event, t_ns=event.t_ns + round(by_s * 1e9))
 
 
-def on_two_hosts(*, error_s: float | None = None, offset_s: float = 0.0) -> list[Event]:
-    """`killed()`, in which rank 1 runs on another host. Between the groups lies more than a second."""
-    story = killed()
+def on_two_hosts(story: Story | None = None, *, error_s: float | None = None, offset_s: float = 0.0) -> list[Event]:
+    """Rank 1 runs on another host. In `killed()` there is more than a second between the groups."""
+    story = story or killed()
     if error_s is not None:
         story.controller(
             "clock_offset_measured", at=0.4, of=f"{FAR}9-9", offset_ns=round(offset_s * 1e9),
@@ -208,6 +208,12 @@ def test_groups_further_apart_than_their_clocks_can_be_are_in_order():
 def test_groups_nearer_than_their_clocks_can_be_apart_have_no_order(error_s, offset_s):
     (problem,) = lineage_of(on_two_hosts(error_s=error_s, offset_s=offset_s)).problems
     assert "order of groups g0 and g1 is not known: their clocks may be 3" in problem
+
+
+def test_groups_that_overlap_by_less_than_their_clocks_can_be_apart_are_not_surely_at_once():
+    near, far = (lineage_of(on_two_hosts(zombie(), error_s=error_s)) for error_s in (0.001, 3.0))
+    assert len(near.at_once) == 1 and near.problems == ()
+    assert far.at_once == () and "may be 3000.0 ms apart" in far.problems[0]
 
 
 def test_a_time_within_the_error_of_the_clocks_is_unknown_and_beyond_it_is_not():
