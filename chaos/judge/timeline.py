@@ -128,8 +128,9 @@ def _lives(case: Case, clock: _Clock) -> Iterator[Span]:
         end = ended.get(life)
         detail = "" if end is None else f"exit code {end.data.get('code')}, signal {end.data.get('signal')}"
         end_ns = case.record.end_ns if end is None else max(end.t_ns, event.t_ns)
+        start_ns = max(event.t_ns, case.record.start_ns)  # the launcher is made just before its start is told
         yield Span(
-            lane=_lane(event), kind="life", name=life, start_s=clock.s(event.t_ns), end_s=clock.s(end_ns), detail=detail
+            lane=_lane(event), kind="life", name=life, start_s=clock.s(start_ns), end_s=clock.s(end_ns), detail=detail
         )
 
 
