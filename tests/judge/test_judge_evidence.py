@@ -15,7 +15,7 @@ from chaos.model.verdict import Check, Verdict
 
 # What rests on the scenario alone, and on nothing that happened.
 OF_THE_PLAN = ("asked, but the objective", "the objective names no")
-# What they pass on is a sum over all steps or checkpoints, which is no line; what they fail on is one.
+# What it passes on is a sum over all checkpoints, which is no line; what it fails on is one.
 SUMS = {"checkpoint_integrity"}
 CONTROLS = controls()
 RUNS = {id(run): (run, of_plan) for _, _, run, of_plan, _ in CASES}
