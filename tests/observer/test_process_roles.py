@@ -155,6 +155,11 @@ def test_what_a_rank_makes_before_or_after_its_saving_call_is_none(span):
     assert role(of_rank(20), saving=saving(*span), age_s=SETTLES_S) == ("other", 1)
 
 
+def test_what_a_helper_of_a_rank_makes_while_that_rank_saves_is_no_writer():
+    helper = of_rank(19)
+    assert role(of_rank(20, parent=helper), saving=saving(0.001, 0.002), age_s=SETTLES_S) == ("other", 1)
+
+
 def test_a_program_that_a_rank_starts_while_it_saves_is_no_writer():
     assert role(of_rank(20, ("nvidia-smi",)), saving=saving(0.001, 0.002)) == ("other", 1)
 
