@@ -104,13 +104,14 @@ def test_when_ours_cannot_be_loaded_the_job_runs_as_without_us_and_its_log_says_
     assert files_of(run_dir) == {}
 
 
-@pytest.mark.parametrize("closed", ["2>&-", "1>&- 2>&-"])
-def test_when_ours_cannot_be_loaded_a_job_without_standard_error_runs_on(run_dir, tmp_path, job, closed):
+@pytest.mark.parametrize("closed", ["2>&-", "1>&- 2>&-", "2>/dev/full"])
+def test_when_ours_cannot_be_loaded_a_job_whose_standard_error_takes_nothing_runs_on(run_dir, tmp_path, job, closed):
     package = tmp_path / "broken" / "chaos"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise RuntimeError('ours is broken')")
     script = (
-        "import os, sys; sys.exit(os.system(f'{sys.executable} -c \"import nvidia_resiliency_ext\" ' + sys.argv[1]))"
+        "import os, sys; command = f'{sys.executable} -c \"import nvidia_resiliency_ext\" ' + sys.argv[1];"
+        "sys.exit(os.waitstatus_to_exitcode(os.system(command)))"
     )
     assert run_python(run_dir, "-c", script, closed, path=[tmp_path / "broken", job]).returncode == 0
 

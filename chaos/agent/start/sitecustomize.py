@@ -43,7 +43,8 @@ def _begin() -> "Callable[..., Any]":
 
 def _complain(text: str) -> None:
     try:
-        sys.stderr.write(f"nvrx-chaos: {text}\n")
+        # Past its buffer: what a standard error cannot take must not be tried again when the process ends.
+        os.write(sys.stderr.fileno(), f"nvrx-chaos: {text}\n".encode("ascii", "backslashreplace"))
     except Exception:
         pass  # a job without a standard error, or with one that takes nothing, is not to feel it
 
