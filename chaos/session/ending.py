@@ -15,8 +15,9 @@ from chaos.history.writer import Writer
 from chaos.injector.injector import Injector
 from chaos.injector.server import RankServer
 from chaos.observer.observer import Observer
-from chaos.session.evidence import Captured, Evidence, Subject, drop_offers
+from chaos.session.evidence import Captured, Evidence, drop_offers
 from chaos.session.settings import RESIDUE_AFTER_S
+from chaos.session.sheets import Subject
 from chaos.system.residue import Residue, measure
 from chaos.system.subreaper import reap_orphans
 

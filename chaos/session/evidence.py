@@ -23,32 +23,20 @@ from chaos.model.evidence import FOLDER, collectives_name, offered_signal, stack
 from chaos.model.identity import Life
 from chaos.session.collectives import in_words
 from chaos.session.settings import ANSWER_S, EVENTS_SHOWN, EVIDENCE_FILE_BYTES_MAX, EVIDENCE_S
+from chaos.session.sheets import Subject, owners, sockets_text, threads_table
 from chaos.system.frames import stand_in
 from chaos.system.proc import read_stat
-from chaos.system.sockets import Tcp, tcp_sockets
+from chaos.system.sockets import tcp_sockets
 from chaos.system.stacks import dump_stacks
-from chaos.system.threads import UNREAD, Thread, catches, threads_of
+from chaos.system.threads import Thread, catches, threads_of
 
 LOOK_S = 0.01
 QUIET_S = 0.05  # a dump of stacks that has not grown for so long is whole
 PY_SPY_S = 2.0  # for one process at most: the others must have their turn
 PY_SPY_MIN_S = 0.1
-THREADS_MAX = 200
 STOPPED = "Tt"
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """One process that is looked at. `who` as in the names of files: its initial rank, or its role."""
-
-    who: str
-    life: Life
-    rank: int | None = None
-
-    def name(self, what: str) -> str:
-        return f"{what}-{self.who}-{self.life.pid_inside}.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +89,9 @@ class Evidence:
         threads = {subject.who: _look(partial(threads_of, subject.life.pid)) for subject in self._subjects}
         self._await_answers(asked, answering)
         stands = [stand for each in asked if (stand := self._finish_stacks(each)) is not None]
-        ends = _owners(self._subjects, sockets)
+        ends = owners(self._subjects, sockets)
         for subject in self._subjects:
-            self._write(subject.name("sockets"), _sockets_text(subject, sockets[subject.who], ends))
+            self._write(subject.name("sockets"), sockets_text(subject, sockets[subject.who], ends))
             self._write(subject.name("state"), self._state_text(subject, threads[subject.who], subject in answering))
         return Captured(files=tuple(self._files), stands=tuple(stands), failed=tuple(self._failed))
 
@@ -181,9 +169,9 @@ class Evidence:
     # --- all else
 
     def _state_text(self, subject: Subject, threads: list[Thread] | str, was_asked: bool) -> str:
-        parts = [f"state of {_named(subject)}, pid {subject.life.pid}: {_state(subject.life)}", ""]
+        parts = [f"state of {subject.named}, pid {subject.life.pid}: {_state(subject.life)}", ""]
         parts += ["Threads; seconds of CPU time, and seconds ready to run without a CPU:"]
-        parts += [threads] if isinstance(threads, str) else _threads_table(threads)
+        parts += [threads] if isinstance(threads, str) else threads_table(threads)
         parts += ["", f"Flight recorder of its collectives: {self._collectives(subject, was_asked)}", ""]
         parts += [f"Its last {EVENTS_SHOWN} events:", *self._last_events(subject)]
         return "\n".join(parts) + "\n"
@@ -246,10 +234,6 @@ def _look(look: Callable[[], list[_T]]) -> list[_T] | str:
         return f"cannot be read: {error}"
 
 
-def _named(subject: Subject) -> str:
-    return subject.who if subject.rank is None else f"rank {subject.rank}"
-
-
 def _state(life: Life) -> str:
     stat = read_stat(life.pid)
     return "gone" if stat is None or stat.start_ticks != life.start_ticks else stat.state
@@ -260,43 +244,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-# --- tables
-
-
-def _owners(subjects: Iterable[Subject], sockets: dict[str, list[Tcp] | str]) -> dict[tuple[str, str], str]:
-    """(local, remote) -> who holds that end."""
-    return {
-        (each.local, each.remote): _named(subject)
-        for subject in subjects
-        for each in sockets[subject.who]
-        if isinstance(each, Tcp)
-    }
-
-
-def _sockets_text(subject: Subject, found: list[Tcp] | str, ends: dict[tuple[str, str], str]) -> str:
-    head = f"TCP sockets of {_named(subject)}, pid {subject.life.pid}; queues in bytes"
-    if isinstance(found, str):
-        return f"{head}\n{found}\n"
-    rows = [("fd", "local", "remote", "held by", "state", "unsent", "unread")]
-    rows += [
-        (str(each.fd), each.local, each.remote, ends.get((each.remote, each.local), UNREAD), each.state,
-         str(each.unsent), str(each.unread))
-        for each in found
-    ]  # fmt: skip
-    return "\n".join([head, *_aligned(rows)]) + "\n"
-
-
-def _threads_table(threads: Sequence[Thread]) -> list[str]:
-    rows: list[tuple[str, ...]] = [("thread", "name", "state", "waits in", "ran", "delayed")]
-    for each in threads[:THREADS_MAX]:
-        times = (UNREAD if value is None else f"{value:.3f}" for value in (each.ran_s, each.delayed_s))
-        rows.append((str(each.tid), each.name, each.state, each.waits_in or UNREAD, *times))
-    more = len(threads) - THREADS_MAX
-    return [*_aligned(rows), *([f"and {more} more"] if more > 0 else [])]
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

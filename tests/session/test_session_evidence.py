@@ -16,7 +16,8 @@ import pytest
 from chaos.errors import Refused
 from chaos.model.evidence import FOLDER, collectives_name, offer
 from chaos.session import evidence as module
-from chaos.session.evidence import Captured, Evidence, Subject, drop_offers
+from chaos.session.evidence import Captured, Evidence, drop_offers
+from chaos.session.sheets import Subject
 from chaos.system.processes import PidfdKiller, ProcessTable
 
 RUN = "run-7"
