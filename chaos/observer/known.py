@@ -41,15 +41,16 @@ class Known:
         self.born_ns = born_between(self.life) if forked_ns is None else (forked_ns, forked_ns)
         # However late it was found, the table tells when it was made, to a tick; never after it was seen.
         self.appeared_ns, self.appeared_wall_s = _at(min(self.born_ns[1], time.monotonic_ns()))
+        self.told_end_ns: int | None = None  # when the kernel says that it ended; we may have been woken up late
         self.ended_ns: int | None = None
         self.ended_wall_s = 0.0
         self.claims: dict[str, Status] = {}
         self.told = False
         self.disputed = False
 
-    def end(self, at_ns: int | None = None) -> None:
-        """It has ended: then, or just now."""
-        self.ended_ns, self.ended_wall_s = _at(at_ns)
+    def end(self, noticed_ns: int | None = None) -> None:
+        """It has ended: when the kernel says so, else when that was noticed, else just now."""
+        self.ended_ns, self.ended_wall_s = _at(self.told_end_ns or noticed_ns)
 
     def claim(self, source: str, code: int | None, ended_by: int | None) -> None:
         """What a source says of how it ended; nothing is no claim."""

@@ -155,10 +155,11 @@ class ProcessSource:
         if news.kind == "executed":
             self._became_another(known)
         elif news.kind == "ended" and (known.ended_ns is None or news.t_ns < known.ended_ns + SAME_MOMENT_NS):
+            known.told_end_ns = known.told_end_ns or news.t_ns
             known.claim("connector", news.code, news.signal)
             self._telling.claimed(known)
             if known.ended_ns is None and not known.watched:
-                self._end(known, news.t_ns)
+                self._end(known)
 
     def _became_another(self, known: Known) -> None:
         known.executed = True
@@ -218,8 +219,8 @@ class ProcessSource:
                 self._ranks.append(known)
         return role
 
-    def _end(self, known: Known, at_ns: int | None = None) -> None:
-        known.end(at_ns)
+    def _end(self, known: Known, noticed_ns: int | None = None) -> None:
+        known.end(noticed_ns)
         if known.role in ("launcher", "rank"):
             self._changed_at = time.monotonic()
         del self._known[known.life.pid]

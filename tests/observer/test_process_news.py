@@ -142,6 +142,14 @@ def test_a_watched_process_whose_pidfd_tells_nothing_is_told_by_the_kernels_word
     assert ends(writer) == [(11, None, 9, "connector")]
 
 
+def test_an_end_that_was_noticed_late_is_told_with_the_time_at_which_it_came(source, host, news, writer, now):
+    host.end(11, signal=9)
+    ended_ns = news.ended(11, signal=9)
+    now.advance(0.3)  # a busy machine wakes us up when it can
+    source.step()
+    assert writer.of("process_exited")[0]["t_ns"] == ended_ns and ends(writer) == [(11, None, 9, "pidfd")]
+
+
 def test_where_the_kernel_told_more_than_was_read_a_missed_end_is_still_noticed_and_its_status_unknown(
     source, host, news, writer, now
 ):
