@@ -4,13 +4,14 @@ BIN := $(VENV)/bin
 MARKS ?= not slow
 REPORTS ?= reports
 
-.PHONY: help run test test-all lint bench soak-clean clean
+.PHONY: help run test test-all lint mutants bench soak-clean clean
 
 help:
 	@echo "make run       set up, then run scenarios/quick: real faults into a real NVRx job, verdicts, a report"
 	@echo "make test      set up, then lint and all tests but the slow ones"
 	@echo "make test-all  the slow tests too (controller killed 20 times, every planted defect, ...)"
 	@echo "make lint      ruff and mypy"
+	@echo "make mutants   judges every broken job and history, runs four of the jobs anew"
 	@echo "make bench     recovery times, overhead of the agent, start of the command line, what judging costs"
 	@echo "make soak-clean  a hundred runs: no false alarm in 80 good ones, no pass in 20 bad ones (about 40 minutes)"
 
@@ -27,6 +28,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy chaos
+
+mutants: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/mutants tests/real/test_broken_jobs.py -m "$(MARKS)"
 
 bench: $(VENV)/.dev
 	$(BIN)/python bench/startup.py

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reference import checks, events, exit_status, faults, rooms, scenario, trainer, verdict
+from reference import checks, events, exit_status, faults, mutants, rooms, scenario, trainer, verdict
 
 HERE = Path(__file__).resolve().parent
 PARTS: dict[str, Callable[[], str]] = {
@@ -24,6 +24,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "verdict-keys": verdict.keys,
     "events": events.vocabulary,
     "exit-statuses": exit_status.statuses,
+    "mutants": mutants.mutants,
     "rooms": rooms.rooms,
     "trainer-settings": trainer.settings,
 }
