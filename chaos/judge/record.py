@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from chaos.judge.farewell import without_farewells
 from chaos.judge.steps import Growing, Steps
 from chaos.model.events import Blind, Event, is_routine
 
@@ -55,6 +56,8 @@ class Record:
         self.interrupted = any(event.data.get("interrupted") for event in self.of("stop_requested"))
         for kind in _OF_THE_JOB & self._by_kind.keys():
             self._by_kind[kind] = [event for event in self._by_kind[kind] if not self._too_late(event.t_ns)]
+        said, turns = self.of("interruption_reported"), self.of("rank_started", "restart_entered", "rank_finished")
+        self._by_kind["interruption_reported"] = without_farewells(said, turns)
         # by the name of their group, None = a group without a name
         self.steps: dict[str | None, Steps] = {}
         for name in sorted(growing, key=lambda name: name or ""):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from judge_build import LAUNCHER, Story, check_of, hung, killed, plan, plan_for, verdict_of
+from judge_build import LAUNCHER, Story, check_of, hung, killed, outlived, plan, plan_for, verdict_of
 
 from chaos.history import reader
 from chaos.judge.checks.registry import REGISTRY
+from chaos.judge.record import Record
 
 LAUNCHER_FILE, MONITOR_FILE = "launcher-90-9.jsonl", "monitor-91-9.jsonl"
 LATE_NS = 400_000  # the log's stamp is cut: the word itself was heard a little later
@@ -97,6 +98,46 @@ def test_a_file_of_words_that_is_cut_lost_or_altered_makes_detection_unknown_by_
     check = verdict.check("detected_in_time")
     assert check.outcome == "unknown" and file in check.observed and verdict.outcome == "unknown"
     assert verdict.check("recovered_in_time").outcome == "pass"  # it needs none of NVRx's words
+
+
+GONE = {"source": "in_process_monitor", "marker": "target_terminated", "text": "target process is terminated"}
+
+
+def gone(story, rank, at):
+    story._add(MONITOR_FILE, "interruption_reported", at, GONE, life="m", rank=rank, initial_rank=rank)
+
+
+def finish_of(story, rank):
+    (event,) = [event for event in story.events if event.kind == "rank_finished" and event.rank == rank]
+    return (event.t_ns - 1_000_000_000) / 1e9
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_monitors_word_that_a_rank_which_has_finished_is_gone_is_no_interruption(rank):
+    story = outlived()
+    gone(story, rank, finish_of(story, rank) + 0.001)
+    asked = plan_for("hang", recovered_by=("none",), detection_time_s=None)
+    assert verdict_of(story, asked).outcome == verdict_of(outlived(), asked).outcome == "passed"
+
+
+def test_a_monitors_word_that_a_rank_is_gone_before_it_has_finished_is_one():
+    story = outlived()
+    gone(story, 1, finish_of(story, 1) - 0.001)
+    asked = plan_for("hang", recovered_by=("none",), detection_time_s=None)
+    assert check_of("recovered_by", story, asked).outcome == "fail"
+
+
+def test_a_rank_that_has_finished_and_begins_again_can_be_gone_again():
+    story = killed()
+    again = story.rank(1, "restart_entered", reported_restart={})
+    gone(story, 1, (again.t_ns - 1_000_000_000) / 1e9 + 0.1)
+    assert GONE["marker"] in [event.data.get("marker") for event in Record(story.events).of("interruption_reported")]
+
+
+def test_another_word_after_a_finish_stays_what_it_is():
+    story = killed()
+    story.rank(1, "interruption_reported", source="in_process", marker="fn_ex", text="RuntimeError")
+    assert len(Record(story.events).of("interruption_reported")) == 1
 
 
 def test_a_process_in_which_nvrx_cannot_be_heard_makes_detection_unknown_with_its_reason():
