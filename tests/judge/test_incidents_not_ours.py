@@ -353,3 +353,12 @@ def test_the_picture_of_an_interruption_from_outside_names_its_cause():
     _, timeline = judge(ONE, again(dies(back())).events, (), [], run_id="r")
     (span,) = [span for span in timeline.spans if span.name == "outage without a fault of ours"]
     assert span.detail.startswith("recovered by in_job; rank 1 ended by SIGKILL")
+
+
+def test_a_schedulers_word_is_no_detection_by_nvrx():
+    story = begun()
+    story.fire("kill")
+    story.at += 0.1
+    story.controller("interruption_reported", source="scheduler", marker="preempted", text="in 30 s")
+    (found,) = incidents_of(restarted(kill(story), "g1").finish(), plan(fault()))[:1]
+    assert found.detection.event.kind == "worker_failed"
