@@ -49,8 +49,10 @@ class Known:
         self.disputed = False
 
     def end(self, noticed_ns: int | None = None) -> None:
-        """It has ended: when the kernel says so, else when that was noticed, else just now."""
-        self.ended_ns, self.ended_wall_s = _at(self.told_end_ns or noticed_ns)
+        """It has ended: when the kernel says so, else when that was noticed, else just now. Never before it appeared,
+        which is known to a tick only."""
+        at_ns = self.told_end_ns or noticed_ns or time.monotonic_ns()
+        self.ended_ns, self.ended_wall_s = _at(max(at_ns, self.appeared_ns))
 
     def claim(self, source: str, code: int | None, ended_by: int | None) -> None:
         """What a source says of how it ended; nothing is no claim."""

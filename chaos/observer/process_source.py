@@ -195,7 +195,9 @@ class ProcessSource:
         while self._launcher_said:
             t_ns, pid, code = self._launcher_said.popleft()
             known = self._by_pid.get(pid)
-            if known is not None and t_ns >= known.born_ns[0]:
+            # Its number is the launcher's own: in a pid namespace it may be somebody else's here.
+            same = known is not None and known.role == "rank" and known.life.pid_inside == pid
+            if known is not None and same and t_ns >= known.born_ns[0]:
                 known.claim("launcher", *((code, None) if code >= 0 else (None, -code)))
                 self._telling.claimed(known)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from observer_build import MARK, FakeHost, FakeNews, FakeWriter, Now, life, told
 
@@ -115,6 +116,17 @@ def test_a_word_that_comes_later_against_what_was_told_is_said_once(source, host
 def test_the_launchers_word_on_another_process_of_that_pid_is_not_held_against_this_one(source, host, writer):
     source.hear(told("worker_failed", pid=11, code=1, at_ns=0))
     host.end(11, signal=9)
+    source.step()
+    assert end(writer) == (None, 9, "pidfd") and writer.of("source_blind") == []
+
+
+def test_the_launchers_number_in_a_pid_namespace_of_its_own_is_not_taken_for_ours(source, host, writer):
+    row = host.rows[11]
+    inside = msgspec.structs.replace(row.life, pid=12, pid_inside=3, start_ticks=120)
+    host.rows[12] = msgspec.structs.replace(row, life=inside)
+    source.step()
+    source.hear(told("worker_failed", pid=12, code=1))  # another process of that namespace
+    host.end(12, signal=9)
     source.step()
     assert end(writer) == (None, 9, "pidfd") and writer.of("source_blind") == []
 

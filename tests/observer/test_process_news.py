@@ -11,6 +11,7 @@ import pytest
 from observer_build import MARK, FakeHost, FakeNews, FakeWriter, Now, life, told
 
 from chaos.errors import Refused
+from chaos.observer.known import born_between, start_ticks_at
 from chaos.observer.process_source import ProcessSource
 from chaos.observer.roles import SETTLES_S
 from chaos.observer.telling import CONNECTOR_SAYS_S, LAUNCHER_SAYS_S
@@ -148,6 +149,19 @@ def test_an_end_that_was_noticed_late_is_told_with_the_time_at_which_it_came(sou
     now.advance(0.3)  # a busy machine wakes us up when it can
     source.step()
     assert writer.of("process_exited")[0]["t_ns"] == ended_ns and ends(writer) == [(11, None, 9, "pidfd")]
+
+
+def test_a_process_found_dead_at_once_has_not_ended_before_it_appeared(source, host, news, writer, now):
+    """Its birth is known to a tick of 10 ms, its end to a microsecond."""
+    ticks = start_ticks_at(now.ns)
+    host.add(13, ppid=10, RANK="1", start_ticks=ticks)
+    now.ns = born_between(life(13, ticks))[1] + 1
+    source.step()
+    news._tell("ended", born_between(life(13, ticks))[0] + 5, 13, signal=9)
+    host.end(13, signal=9)
+    source.step()
+    seen, end = writer.of("process_appeared")[-1], writer.of("process_exited")[-1]
+    assert seen["pid"] == end["pid"] == 13 and seen["t_ns"] <= end["t_ns"]
 
 
 def test_where_the_kernel_told_more_than_was_read_a_missed_end_is_still_noticed_and_its_status_unknown(
