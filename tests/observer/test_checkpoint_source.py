@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ class Folder:
 
     def __init__(self, *there):
         self.there, self.looks, self.error, self.held = list(there), [], None, None
+        self.priorities = set()
 
     def steps(self):
         if self.error is not None:
@@ -29,6 +31,7 @@ class Folder:
         if self.error is not None:
             raise self.error
         self.looks.append((step, threading.current_thread()))
+        self.priorities.add(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
         if step not in self.there:
             return None
         return SimpleNamespace(step=step, path=f"c/{step}", files=5, bytes=99, problem="bad", verified=False)
@@ -66,9 +69,10 @@ def test_one_that_the_job_took_away_meanwhile_is_not_told(writer):
     assert writer.events == []
 
 
-def test_it_is_never_looked_at_on_the_thread_that_says_it(writer):
-    folder = Folder(20)
+def test_it_is_looked_at_on_a_thread_of_the_lowest_priority_and_never_on_the_one_that_says_it(writer):
+    folder, before = Folder(20), os.getpriority(os.PRIO_PROCESS, 0)
     run(folder, writer, 20)
+    assert folder.priorities == {checkpoint_source.LOWEST_PRIORITY} and os.getpriority(os.PRIO_PROCESS, 0) == before
     assert threading.current_thread() not in {thread for _, thread in folder.looks} and folder.looks
 
 
