@@ -16,6 +16,8 @@ from chaos.judge.descent import Forebears
 from chaos.judge.record import Record
 from chaos.judge.steps import Steps
 
+RANKS_MAX = 1 << 20  # a size beyond it is no size: it is counted up to
+
 
 @dataclass(slots=True, kw_only=True)
 class Group:
@@ -147,7 +149,9 @@ def _groups(record: Record) -> tuple[dict[str, Group], list[str]]:
         group = naming.member(event.group, event.rank, event.life, event.reentry or 0, event.ref)
         group.ready_ns[event.rank] = event.t_ns
         size = event.data.get("world_size")
-        if not isinstance(size, int) or group.world_size not in (None, size):
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= RANKS_MAX:
+            naming.say(event.group, f"the size of group {event.group} was not told ({event.ref})")
+        elif group.world_size not in (None, size):
             naming.say(event.group, f"the members of group {event.group} do not agree on its size ({event.ref})")
         else:
             group.world_size = size

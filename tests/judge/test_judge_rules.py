@@ -482,6 +482,14 @@ def test_losing_any_stretch_of_events_never_raises_and_never_invents_a_recovery(
             assert incident.recovered_by is not None
 
 
+@pytest.mark.parametrize("size", [None, 0, -5, True, "2", 10**9, 10**30])
+def test_a_group_of_no_size_that_can_be_is_not_known(size):
+    run = changed(killed(), "process_group_ready", world_size=size)
+    for of_plan in (plan(), plan(world_size="shrunk")):
+        check = check_of("world_size", run, of_plan, with_controls=[])
+        assert check.outcome == "unknown" and "the size of group g0 was not told" in check.observed
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     kind=st.sampled_from(["step_done", "fault_fired", "process_group_ready", "checkpoint_committed", "run_concluded"]),
