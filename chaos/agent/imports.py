@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from chaos.agent.nvrx_log import ONE_FOR_ALL, cannot_hear, hear
+from chaos.agent.nvrx_log import ONE_FOR_ALL, cannot_hear, hear, hear_monitor
 
 # Each of their modules logs under its own name.
 SPEAKERS = ("nvidia_resiliency_ext.fault_tolerance.", "nvidia_resiliency_ext.inprocess.", "torch.distributed.elastic.")
@@ -69,7 +69,7 @@ def _hear_rank_monitors(module: ModuleType) -> None:
     @functools.wraps(initialise)
     def initialise_and_hear(self: logging.Logger, *args: Any, **kwargs: Any) -> None:
         initialise(self, *args, **kwargs)
-        hear(self)
+        hear_monitor(self)
 
     try:
         logger_class.__init__ = initialise_and_hear

@@ -29,6 +29,7 @@ _OF_A_RANK = os.path.join("nvidia_resiliency_ext", "inprocess", "")  # in the pa
 HEARD = ("isEnabledFor", "handle")  # the methods of a logger that we stand before
 
 _voice = Voice()
+_of_the_monitor: logging.Logger | None = None  # where this process is a rank monitor
 
 
 def listen_to_nvrx(agent: Agent) -> None:
@@ -59,6 +60,13 @@ def hear(logger: logging.Logger) -> None:
     vars(logger).update(zip(HEARD, (is_enabled_for, handle), strict=True))
 
 
+def hear_monitor(logger: logging.Logger) -> None:
+    """The logger that a rank monitor has made for itself."""
+    global _of_the_monitor
+    _of_the_monitor = logger
+    hear(logger)
+
+
 def cannot_hear(reason: str) -> None:
     """Some of NVRx's words will not be heard in this process."""
     _voice.say("source_blind", {"source": "nvrx_log", "reason": reason})
@@ -81,6 +89,10 @@ def _tell(logger: logging.Logger, record: logging.LogRecord) -> None:
 
 
 def _rank_known_to(logger: logging.Logger, speaker: int | None) -> int | None:
-    """The logger of a rank monitor knows whose it is: as a number, or as the text that it found in the environment."""
-    known = str(getattr(logger, "rank", ""))
-    return int(known) if known.isdecimal() else speaker
+    """The logger of a rank monitor knows whose it is, also when the monitor speaks through the one logger for all: as
+    a number, or as the text that it found in the environment."""
+    for each in (logger, _of_the_monitor):
+        known = str(getattr(each, "rank", ""))
+        if known.isdecimal():
+            return int(known)
+    return speaker

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from agent_build import run_rank
-from job_build import FAILED, HUNG, LAUNCHER, files_of, run_python, stand_in, the_file
+from job_build import FAILED, HUNG, LAUNCHER, MODULES, files_of, run_python, stand_in, the_file
 
 from chaos.agent.voice import Voice
 from chaos.history.writer import Writer
@@ -69,6 +69,16 @@ def test_a_forked_monitor_does_not_hold_its_parents_file(run_dir, job):
 def test_no_level_of_a_rank_monitor_hides_a_hang_and_what_it_shows_stays_as_it_is(run_dir, job):
     ran = run_python(run_dir, *LAUNCHER, path=[job], RANKS="1", MONITOR_LEVEL="CRITICAL")
     assert HUNG not in ran.stderr and the_file(run_dir, "monitor")[0]["kind"] == "hang_detected"
+
+
+def test_a_monitor_that_speaks_through_the_one_logger_for_all_still_names_its_rank(run_dir, tmp_path):
+    speaks = MODULES["fault_tolerance/rank_monitor_server.py"].replace(
+        "logger.warning(", "logging.getLogger('nvrx').warning("
+    )
+    job = stand_in(tmp_path / "job", rank_monitor_server=speaks)
+    ran = run_python(run_dir, *LAUNCHER, path=[job], RANKS="1", HUNG="[Cycle 0] " + HUNG)
+    assert ran.returncode == 0, ran.stderr
+    assert [(line["kind"], line["rank"]) for line in the_file(run_dir, "monitor")] == [("hang_detected", 1)]
 
 
 def test_a_version_without_that_logger_is_no_trouble(run_dir, tmp_path):
