@@ -53,12 +53,12 @@ def ranks_agree(case: Case) -> Finding:
 
 
 def _at_first_step(case: Case, group: Group, digests: _Digests) -> Iterator[Finding]:
-    ranks, places = np.unique(group.steps.rank, return_index=True)  # columns are in order of step: a rank's first one
-    apart = _apart(group, ranks.tolist(), places.tolist(), "begins with")
+    first = _edge(group, last=False)
+    apart = _apart(group, first, "begins with")
     if apart is not None:
         yield apart
         return
-    missing = sorted(set(group.members) - set(ranks.tolist()))
+    missing = sorted(group.members.keys() - first.keys())
     if missing and group is case.lineage.groups[-1]:
         yield unknown(f"rank {missing[0]} did no step after the last recovery", group.steps.ref(0))
     yield from _same_at(group, group.steps.lowest)
@@ -77,8 +77,7 @@ def _at_the_end(case: Case, group: Group, digests: _Digests) -> Iterator[Finding
     if not case.all_finished():
         yield unknown("the job did not come to its end", *citing.ending(case))
         return
-    ranks, from_behind = np.unique(group.steps.rank[::-1], return_index=True)
-    apart = _apart(group, ranks.tolist(), (len(group.steps) - 1 - from_behind).tolist(), "ends with")
+    apart = _apart(group, _edge(group, last=True), "ends with")
     if apart is not None:
         yield apart
     yield from _replicated(group, digests.get((group.name, "end"), {}), "at the end")
@@ -87,13 +86,25 @@ def _at_the_end(case: Case, group: Group, digests: _Digests) -> Iterator[Finding
 # --- compared
 
 
-def _apart(group: Group, ranks: list[int], places: list[int], verb: str) -> Finding | None:
+def _edge(group: Group, *, last: bool) -> dict[int, int]:
+    """rank -> the place of its first or its last step."""
+    steps = group.steps
+    places = steps.of_step(steps.highest if last else steps.lowest)
+    if len(places) >= len(group.members):  # as it should be, and then there is no need to look at all steps
+        return dict(zip(steps.rank[places.start : places.stop].tolist(), places, strict=True))
+    # Columns are in order of step, and of equal ranks `unique` gives the place of the first one.
+    ranks, found = np.unique(steps.rank[::-1] if last else steps.rank, return_index=True)
+    return dict(zip(ranks.tolist(), (len(steps) - 1 - found if last else found).tolist(), strict=True))
+
+
+def _apart(group: Group, edge: Mapping[int, int], verb: str) -> Finding | None:
     """Ranks of one group that are not at the same step."""
-    steps = [int(group.steps.step[place]) for place in places]
-    for rank, step, place in zip(ranks, steps, places, strict=True):
-        if step != steps[0]:
-            words = f"rank {rank} {verb} step {step}, rank {ranks[0]} with step {steps[0]}"
-            return failed(words, group.steps.ref(places[0]), group.steps.ref(place))
+    (one, known), *others = sorted(edge.items())
+    for rank, place in others:
+        step, other = int(group.steps.step[known]), int(group.steps.step[place])
+        if step != other:
+            words = f"rank {rank} {verb} step {other}, rank {one} with step {step}"
+            return failed(words, group.steps.ref(known), group.steps.ref(place))
     return None
 
 
