@@ -129,7 +129,9 @@ class _Naming:
         self._reentry: dict[tuple[str, str], int] = {}
 
     def member(self, name: str, rank: int, life: str, reentry: int, ref: str) -> Group:
-        group = self.named.setdefault(name, Group(name=name))
+        group = self.named.get(name)
+        if group is None:
+            group = self.named[name] = Group(name=name)
         if group.members.setdefault(rank, (life, reentry)) != (life, reentry):
             self.say(name, f"groups are not told apart: {name} has rank {rank} twice ({ref})")
         if self._reentry.setdefault((name, life), reentry) != reentry:
