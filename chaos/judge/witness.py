@@ -114,14 +114,15 @@ def _losses_twice(groups: Sequence[Group], close: float | None) -> tuple[int, li
 def loaded_as_saved(record: Record, lineage: Lineage, *parts: str) -> Compared:
     """Digests of these parts (keys of `_PARTS`) after loading a checkpoint against those taken when it was saved.
     What only one of both tells is not compared."""
+    sizes = _sizes(lineage)
     saved = {
-        (event.data["step"], event.rank, _size_of(lineage, event)): event
+        (event.data["step"], event.rank, sizes.get(event.group)): event
         for event in record.of("digest_taken")
         if event.data.get("purpose") == "checkpoint"
     }
     differences, count = [], 0
     for event in record.of("digest_taken"):
-        known = saved.get((event.data["step"], event.rank, _size_of(lineage, event)))
+        known = saved.get((event.data["step"], event.rank, sizes.get(event.group)))
         if event.data.get("purpose") != "loaded" or known is None:
             continue
         for part in parts:
@@ -137,11 +138,12 @@ def loaded_as_saved(record: Record, lineage: Lineage, *parts: str) -> Compared:
 
 def _digests_twice(record: Record, lineage: Lineage) -> tuple[int, list[Difference]]:
     known: dict[tuple[int, int | None, int | None], Event] = {}
+    sizes = _sizes(lineage)
     count, differences = 0, []
     for event in record.of("digest_taken"):
         if event.data.get("purpose") != "checkpoint":
             continue
-        first = known.setdefault((event.data["step"], event.rank, _size_of(lineage, event)), event)
+        first = known.setdefault((event.data["step"], event.rank, sizes.get(event.group)), event)
         if first is event or first.group == event.group:
             continue
         count += 1
@@ -151,9 +153,9 @@ def _digests_twice(record: Record, lineage: Lineage) -> tuple[int, list[Differen
     return count, differences
 
 
-def _size_of(lineage: Lineage, event: Event) -> int | None:
-    found = next((group for group in (*lineage.groups, *lineage.abandoned) if group.name == event.group), None)
-    return None if found is None else found.world_size
+def _sizes(lineage: Lineage) -> dict[str | None, int | None]:
+    """By the name of a group: a digest means something only among groups of one size."""
+    return {group.name: group.world_size for group in (*lineage.groups, *lineage.abandoned)}
 
 
 # --- the fault-free runs
