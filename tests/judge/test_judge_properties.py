@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -125,6 +126,31 @@ NOISE = [
     ("rendezvous_joined", {"log": "logs/job.log:1", "error_ns": 0, "text": "x"}),
     ("evidence_captured", {"files": [], "why": "asked"}),
 ]
+
+
+JUNK = [None, "x", -1, 1.5, [], {}, True, [1, 2], 10**30, "9"]
+OF_OUTAGES = {
+    "process_exited": ("signal", "code", "pid", "role"),
+    "memory_measured": ("oom_kills",),
+    "rank_started": ("launcher", "pid"),
+    "worker_failed": ("pid", "error_ns", "text"),
+    "interruption_reported": ("text", "source", "error_ns", "ranks"),
+    "settings_seen": ("settings",),
+    "process_group_ready": ("world_size",),
+    "fault_undone": ("how",),
+}
+
+
+@MANY
+@given(run=histories(), data=st.data())
+def test_junk_in_what_outages_rest_on_is_never_a_traceback(run, data):
+    kind = data.draw(st.sampled_from(sorted(OF_OUTAGES)))
+    field, junk = data.draw(st.sampled_from(OF_OUTAGES[kind])), data.draw(st.sampled_from(JUNK))
+    spoiled = [
+        replace(event, data={**event.data, field: junk}) if event.kind == kind else event for event in run.events
+    ]
+    for incident in ruled(run, spoiled)[0].incidents:
+        assert all(time_s >= 0 for time_s in _times(incident) if time_s is not None)
 
 
 # --- files
