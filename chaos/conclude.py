@@ -19,8 +19,10 @@ from chaos.judge.control import control_of
 from chaos.judge.judge import judge_record
 from chaos.judge.record import Record
 from chaos.model.control import ControlRun
+from chaos.model.plan import SCHEMA as PLAN_SCHEMA
 from chaos.model.plan import Plan
 from chaos.model.timeline import Timeline
+from chaos.model.verdict import SCHEMA as VERDICT_SCHEMA
 from chaos.model.verdict import Verdict
 
 EXPERIMENT = "experiment.json"
@@ -33,10 +35,17 @@ LOG_LINES = 40
 
 def read_plan(run_dir: Path) -> Plan:
     """The plan in `experiment.json`. Raises NothingToRun or CannotWrite with the file's name."""
+    return _read_experiment(run_dir)[0]
+
+
+def _read_experiment(run_dir: Path) -> tuple[Plan, str | None]:
+    """The plan, and the id of the run that it was written for: the last part of the folder that the runner was told,
+    however the folder is called by now."""
     path = run_dir / EXPERIMENT
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        return msgspec.convert(raw["configuration"]["plan"], Plan)
+        configuration = json.loads(path.read_text(encoding="utf-8"))["configuration"]
+        plan = msgspec.convert(configuration["plan"], Plan)
+        told = configuration.get("run_dir")
     except FileNotFoundError:
         raise NothingToRun(
             f"{run_dir} is not a run directory: it has no {EXPERIMENT}",
@@ -44,24 +53,27 @@ def read_plan(run_dir: Path) -> Plan:
         ) from None
     except OSError as error:
         raise CannotWrite(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, msgspec.ValidationError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, msgspec.ValidationError) as error:
         raise CannotWrite(f"{path} holds no plan that this version reads: {error}") from error
+    if plan.schema != PLAN_SCHEMA:
+        raise CannotWrite(f"{path} has a plan of schema {plan.schema!r}; this version reads {PLAN_SCHEMA}")
+    return plan, Path(told).name or None if isinstance(told, str) else None
 
 
 def judge_run(run_dir: Path) -> tuple[Verdict, Timeline]:
     """Judges a finished run directory from its history. Writes nothing."""
-    plan = read_plan(run_dir)
-    history = reader.read(run_dir)
+    plan, run_id = _read_experiment(run_dir)
+    history = reader.read(run_dir, run_id=run_id)
     controls, trouble = read_controls(run_dir)
     record = Record(history.events(skip_routine=True))
-    return judge_record(plan, record, [*history.blind, *trouble], controls, run_id=run_dir.name)
+    return judge_record(plan, record, [*history.blind, *trouble], controls, run_id=run_id or run_dir.name)
 
 
 def control_witness(run_dir: Path) -> ControlRun:
     """What a fault-free run did, as a witness for others. Never raises for a bad run: it is then not `clean`."""
     try:
-        plan = read_plan(run_dir)
-        history = reader.read(run_dir)
+        plan, run_id = _read_experiment(run_dir)
+        history = reader.read(run_dir, run_id=run_id)
         return control_of(
             Record(history.events(skip_routine=True)),
             history.blind,
@@ -129,18 +141,35 @@ def _texts(run_dir: Path, verdict: Verdict) -> dict[str, dict[str, str]]:
 
 
 def read_verdict(run_dir: Path) -> Verdict:
-    """The verdict as it was written. Raises NothingToRun when there is none, CannotWrite when it cannot be read."""
+    """The verdict as it was written. Raises NothingToRun when there is none, CannotWrite when it cannot be read or is
+    not that of this run."""
     path = run_dir / VERDICT
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Verdict)
+        verdict = msgspec.json.decode(path.read_bytes(), type=Verdict)
     except FileNotFoundError:
         raise NothingToRun(
             f"{run_dir} has no {VERDICT}", remedy=f"nvrx-chaos judge {run_dir}   # judges it from its history"
         ) from None
     except OSError as error:
         raise CannotWrite(f"cannot read {path}: {error.strerror or error}") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CannotWrite(f"{path} is not a verdict that this version reads: {error}") from error
+    if verdict.schema != VERDICT_SCHEMA:
+        raise CannotWrite(f"{path} has schema {verdict.schema!r}; this version reads {VERDICT_SCHEMA}")
+    run_id = _run_id(run_dir)
+    if run_id is not None and verdict.run_id != run_id:
+        raise CannotWrite(
+            f"{path} is the verdict of run {verdict.run_id}, and {EXPERIMENT} beside it is of run {run_id}",
+            remedy=f"nvrx-chaos judge --write {run_dir}   # judges what is there",
+        )
+    return verdict
+
+
+def _run_id(run_dir: Path) -> str | None:
+    try:
+        return _read_experiment(run_dir)[1]
+    except ChaosError:
+        return None  # then nothing says whose verdict it has to be
 
 
 def read_controls(run_dir: Path) -> tuple[list[ControlRun], list[Any]]:
@@ -158,7 +187,7 @@ def read_controls(run_dir: Path) -> tuple[list[ControlRun], list[Any]]:
     for number, line in enumerate(lines, 1):
         try:
             controls.append(msgspec.json.decode(line, type=ControlRun))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return controls, [Blind(source="control", reason=f"{CONTROL}:{number}: {error}", file=CONTROL)]
     return controls, []
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from chaos.errors import ChaosError
 from chaos.model import exit_status
+
+if TYPE_CHECKING:
+    from chaos.model.verdict import Verdict
 
 
 @click.command(short_help="Judge a recorded run again.")
@@ -28,10 +33,7 @@ def command(run_dirs: tuple[Path, ...], write: bool, as_json: bool) -> int:
         verdict = conclude.conclude(run_dir) if write else conclude.judge_run(run_dir)[0]
         verdicts.append(verdict)
         if not write and (run_dir / conclude.VERDICT).is_file():
-            recorded = conclude.read_verdict(run_dir)
-            same = recorded == verdict
-            note = "as recorded" if same else f"NOT as recorded (recorded: {recorded.outcome})"
-            click.echo(f"{run_dir.name}: {verdict.outcome}, {note}", err=True)
+            click.echo(f"{run_dir.name}: {verdict.outcome}, {_against_recorded(run_dir, verdict)}", err=True)
     if as_json:
         import msgspec
 
@@ -42,3 +44,13 @@ def command(run_dirs: tuple[Path, ...], write: bool, as_json: bool) -> int:
         for verdict in verdicts:
             click.echo(f"{verdict.scenario}: {verdict.sentence}")
     return exit_status.worst_status(exit_status.status_of(verdict) for verdict in verdicts)
+
+
+def _against_recorded(run_dir: Path, verdict: Verdict) -> str:
+    from chaos import conclude
+
+    try:
+        recorded = conclude.read_verdict(run_dir)
+    except ChaosError as error:
+        return f"NOT as recorded ({error.message})"
+    return "as recorded" if recorded == verdict else f"NOT as recorded (recorded: {recorded.outcome})"

@@ -1,6 +1,7 @@
 """What a finished history must hold: every file with its length and digest, every rank life with its file.
 
 Written once, when every writer has ended. The reader compares; a history without it is never fully trusted.
+It also says what the run was judged by: the digests of its plan and of what its fault-free runs did.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from chaos.errors import CannotWrite, NothingToRun
 
 SCHEMA = "nvrx-chaos/manifest/1"
 NAME = "MANIFEST.json"
+# Beside the history, as they were when the run ended -> the source that is blind when they are others.
+JUDGED_BY = {"experiment.json": "plan", "control.jsonl": "control"}
 _BLOCK_BYTES = 1 << 20
 
 
@@ -41,6 +44,13 @@ def measure(path: Path) -> dict[str, Any]:
     return {"lines": ends + (last != b"\n"), "bytes": size, "sha256": digest.hexdigest()}
 
 
+def digests_of(run_dir: Path) -> dict[str, str | None]:
+    """File -> SHA-256 of what a run is judged by; None where there is no such file."""
+    return {
+        name: measure(run_dir / name)["sha256"] if (run_dir / name).is_file() else None for name in sorted(JUDGED_BY)
+    }
+
+
 def write(run_dir: Path, *, run_id: str, lives: Sequence[Mapping[str, Any]]) -> Path:
     """Builds `history/MANIFEST.json` over `history/*.jsonl`, atomically and durably.
 
@@ -55,6 +65,7 @@ def write(run_dir: Path, *, run_id: str, lives: Sequence[Mapping[str, Any]]) -> 
             "run_id": run_id,
             "files": _files(folder, lives),
             "lives": [dict(x) for x in lives],
+            "judged_by": digests_of(run_dir),
         }
         return _write_durably(folder, json.dumps(content, indent=1) + "\n")
     except OSError as error:

@@ -16,7 +16,7 @@ from typing import IO, Any
 import msgspec
 
 from chaos.errors import CannotWrite, NothingToRun
-from chaos.history.manifest import NAME, SCHEMA, file_of_life, measure, source_of_file
+from chaos.history.manifest import JUDGED_BY, NAME, SCHEMA, digests_of, file_of_life, measure, source_of_file
 from chaos.model.events import HEADER, KINDS, PASSED, Blind, Event, is_routine
 
 _REASONS_PER_FILE = 3  # a file of pure garbage gives three reasons and a count, not a million
@@ -49,14 +49,19 @@ class History:
         step has and that no verdict looks at for themselves. A `step_done` says with `passed` what came before it."""
         of_files: list[Blind] = []
         for name in self._names:
-            # a file that the manifest does not know: an entry of nothing, so that its comparison says so
-            entry = None if self._entries is None else self._entries.get(name, {})
+            if self._entries is not None and name not in self._entries:
+                # What it holds may be of another run, so it is not even heard.
+                reason = f"{name} is not in the manifest, line 1 and on: it is another run's, or was written afterwards"
+                of_files.append(_blind(name, reason))
+                continue
+            entry = None if self._entries is None else self._entries[name]
             yield from _File(self.run_dir / "history" / name, entry).read(of_files, skip_routine)
         self._of_files = tuple(of_files)
 
 
-def read(run_dir: Path) -> History:
-    """Raises NothingToRun where there is no history, CannotWrite where its folder cannot be read."""
+def read(run_dir: Path, *, run_id: str | None = None) -> History:
+    """`run_id`: whose history it has to be, where that is known. Raises NothingToRun where there is no history,
+    CannotWrite where its folder cannot be read."""
     folder = run_dir / "history"
     try:
         if not folder.is_dir():
@@ -66,7 +71,9 @@ def read(run_dir: Path) -> History:
         raise CannotWrite(f"cannot read {folder}: {error.strerror or error}") from error
     manifest, found = _manifest(folder / NAME)
     if manifest is not None:
+        found += _of_another_run(manifest, run_id)  # first: it explains all that follows
         found += _missing(manifest, set(names))
+        found += _judged_by_others(run_dir, manifest)
     return History(run_dir, names, manifest, found)
 
 
@@ -98,6 +105,8 @@ def _well_formed(raw: Mapping[str, Any]) -> bool:
     files, lives = raw.get("files"), raw.get("lives")
     if not isinstance(files, list) or not isinstance(lives, list):
         return False
+    if not isinstance(raw.get("run_id"), str) or not isinstance(raw.get("judged_by", {}), dict):
+        return False
     sound = all(
         isinstance(row, dict)
         and isinstance(row.get("name"), str)
@@ -107,6 +116,32 @@ def _well_formed(raw: Mapping[str, Any]) -> bool:
         for row in files
     )
     return sound and all(isinstance(row, dict) and isinstance(row.get("life"), str) for row in lives)
+
+
+def _of_another_run(manifest: Mapping[str, Any], run_id: str | None) -> list[Blind]:
+    told = manifest.get("run_id")
+    if run_id is None or told == run_id:
+        return []
+    reason = f"files of two runs are mixed: the history's {NAME} is of run {told}, experiment.json of run {run_id}"
+    return [Blind(source="manifest", reason=reason, file=NAME)]
+
+
+def _judged_by_others(run_dir: Path, manifest: Mapping[str, Any]) -> list[Blind]:
+    """Plan and fault-free runs that are not those of the run. (Older manifests do not name them.)"""
+    told = manifest.get("judged_by")
+    if told is None:
+        return []
+    try:
+        now = digests_of(run_dir)
+    except OSError as error:
+        return [Blind(source="manifest", reason=f"what the run is judged by cannot be read: {error.strerror or error}")]
+    found = []
+    for name, source in JUDGED_BY.items():
+        if now[name] != told.get(name):
+            was = "was not there when the run ended" if told.get(name) is None else "was altered after the run"
+            what = "is not there any more" if now[name] is None else was
+            found.append(Blind(source=source, reason=f"{name} {what}", file=name))
+    return found
 
 
 def _missing(manifest: Mapping[str, Any], present: set[str]) -> list[Blind]:
@@ -125,9 +160,13 @@ def _missing(manifest: Mapping[str, Any], present: set[str]) -> list[Blind]:
             want = name or file_of_life(row["life"])
             reason = f"rank {row.get('rank')}, life {row['life']}, was seen but {want} was never there, not even line 1"
             found.append(Blind(source="rank", reason=reason, file=want, life=row["life"], rank=row.get("rank")))
-    if not any(source_of_file(name) == "controller" for name in listed):
+    controllers = sorted(name for name in listed if source_of_file(name) == "controller")
+    if not controllers:
         reason = "the manifest names no file of the controller, so not even line 1 of it is there"
         found.append(Blind(source="controller", reason=reason))
+    elif len(controllers) > 1:
+        reason = f"files of two runs are mixed: each has one controller, here are {', '.join(controllers[:3])}"
+        found.append(Blind(source="manifest", reason=reason, file=NAME))
     return found
 
 
@@ -229,8 +268,6 @@ def _against(path: Path, entry: Mapping[str, Any] | None) -> list[str]:
     """How the file differs from its line in the manifest."""
     if entry is None:
         return []
-    if not entry:
-        return [f"{path.name} is not in the manifest: nothing says whether line 1 and on are whole"]
     now = measure(path)
     lines, want = now["lines"], entry["lines"]
     if now["bytes"] < entry["bytes"]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+SCHEMA = "nvrx-chaos/plan/1"
 # Where one of these is not passed, nothing shows that a fault of ours acted and is gone: no scenario foresees that.
 # (`steady_before` never fails.)
 NEVER_FORESEEN = ("steady_before", "faults_fired_as_planned", "fault_took_effect", "undone")
@@ -126,7 +127,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `expect_failed`: checks that must fail, and no others, for the run to pass.
     """
 
-    schema: str = "nvrx-chaos/plan/1"
+    schema: str = SCHEMA
     scenario: str
     title: str = ""
     why: str = ""

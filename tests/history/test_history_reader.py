@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -141,6 +142,8 @@ def test_no_half_written_manifest_stays_behind(run_dir):
             '[{"name": "x", "lines": 1, "bytes": 1, "sha256": "x"}, {"name": "y"}]}',
             "damaged",
         ),
+        ('{"schema": "nvrx-chaos/manifest/1", "run_id": 1, "files": [], "lives": []}', "damaged"),
+        ('{"schema": "nvrx-chaos/manifest/1", "run_id": "r", "files": [], "lives": [], "judged_by": 1}', "damaged"),
         ('{"schema": "nvrx-chaos/manifest/2", "files": [], "lives": []}', "schema 'nvrx-chaos/manifest/2'"),
     ],
 )
@@ -186,6 +189,62 @@ def test_a_file_that_the_manifest_does_not_know_is_blind(run_dir):
     (run_dir / "history" / "rank-9-9.jsonl").write_text("")
     (blind,) = reader.read(run_dir).blind
     assert (blind.source, blind.file) == ("rank", "rank-9-9.jsonl")
+    assert "another run's" in blind.reason
+
+
+# --- two runs
+
+
+def test_what_files_of_another_run_tell_is_not_heard(run_dir, tmp_path_factory):
+    before = list(reader.read(run_dir).events())
+    for path in files_of(healthy().write(tmp_path_factory.mktemp("other"))):
+        shutil.copy(path, run_dir / "history" / f"{path.stem}9.jsonl")
+    assert list(reader.read(run_dir).events()) == before
+    assert verdict_of(run_dir).outcome == "unknown"
+
+
+def test_a_history_of_another_run_is_named_before_all_else(run_dir):
+    assert reader.read(run_dir, run_id="run-1").blind == ()
+    only("rank-101-1000*", run_dir).unlink()
+    first, *others = reader.read(run_dir, run_id="run-2").blind
+    assert first.source == "manifest" and "run run-1" in first.reason and "run run-2" in first.reason
+    assert "two runs" in first.reason and others
+
+
+def test_two_controllers_are_two_runs_even_if_the_manifest_agrees(run_dir):
+    controller = only("controller-*", run_dir)
+    shutil.copy(controller, controller.with_name("controller-9-9.jsonl"))
+    manifest.write(run_dir, run_id="run-1", lives=killed().lives)
+    (blind,) = reader.read(run_dir).blind
+    assert blind.source == "manifest" and "two runs" in blind.reason and "controller-9-9.jsonl" in blind.reason
+    assert verdict_of(run_dir).outcome == "unknown"
+
+
+# --- what a run is judged by
+
+
+@pytest.mark.parametrize(("name", "source"), manifest.JUDGED_BY.items())
+@pytest.mark.parametrize(
+    ("then", "now", "words"),
+    [("a", "b", "altered"), ("a", None, "any more"), (None, "b", "was not there"), ("a", "a", ""), (None, None, "")],
+)
+def test_a_plan_or_a_control_that_the_run_did_not_have_is_said(tmp_path, name, source, then, now, words):
+    if then is not None:
+        (tmp_path / name).write_text(then)
+    killed().write(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    if now is not None:
+        (tmp_path / name).write_text(now)
+    found = [(blind.source, blind.file, words in blind.reason) for blind in reader.read(tmp_path).blind]
+    assert found == ([(source, name, True)] if words else [])
+
+
+def test_a_manifest_of_before_that_does_not_name_what_the_run_is_judged_by_is_whole(run_dir):
+    path = run_dir / "history" / manifest.NAME
+    content = json.loads(path.read_text())
+    del content["judged_by"]
+    path.write_text(json.dumps(content))
+    assert reader.read(run_dir).blind == ()
 
 
 # --- files

@@ -115,10 +115,10 @@ def without_file(files: dict[str, bytes], name: str) -> dict[str, bytes]:
 
 
 def recorded(run_dir: Path, of_plan: Plan) -> Path:
-    killed().write(run_dir)
-    (run_dir / conclude.EXPERIMENT).write_text(json.dumps(experiment(of_plan, str(run_dir))))
+    run_dir.mkdir(exist_ok=True)
+    (run_dir / conclude.EXPERIMENT).write_text(json.dumps(experiment(of_plan, "reports/run-1")))
     (run_dir / conclude.CONTROL).write_bytes(b"".join(msgspec.json.encode(run) + b"\n" for run in controls()))
-    return run_dir
+    return killed().write(run_dir)
 
 
 def ended_with(*arguments: object) -> object:

@@ -25,7 +25,8 @@ EXIT_STATUS, CHECKPOINT_FOLDER = "exit_status", "checkpoint_folder"
 _BLINDS_ALL_FILES = frozenset({"manifest"})
 # A rank out of our reach can still be seen; the run as a whole is not passed then, but no check loses its evidence.
 _KNOWN = NVRX_WORDS | {
-    RANKS, CONTROLLER, CONTROL, GROUPS, EXIT_STATUS, CHECKPOINT_FOLDER, "manifest", "control_channel", "machine",
+    RANKS, CONTROLLER, CONTROL, GROUPS, EXIT_STATUS, CHECKPOINT_FOLDER, "manifest", "plan", "control_channel",
+    "machine",
 }  # fmt: skip
 
 
