@@ -49,6 +49,28 @@ def test_the_objective_is_carried_whole(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("size", "in_bytes"), [("16MiB", 16 << 20), ("512KiB", 512 << 10), ("1GiB", 1 << 30), ("4096B", 4096)]
+)
+def test_memory_that_may_be_kept_is_counted_in_bytes(tmp_path, size, in_bytes):
+    three = ", ".join(
+        f"{{name: f{step}, fault: process.exception, target: {{rank: 1}}, at: {{step: {step}}}}}"
+        for step in (40, 60, 80)
+    )
+    text = edited(
+        SHORTEST, ("[in_job]", "[in_process]"), (SHORTEST.splitlines()[3], f"faults: [{three}]"),
+        ("recovered_by: in_job", f"recovered_by: in_process, memory_growth: {size}"),
+    )  # fmt: skip
+    assert plan_of(tmp_path, text).objective.memory_growth_bytes == in_bytes
+    assert plan_of(tmp_path, SHORTEST).objective.memory_growth_bytes is None
+
+
+def test_nvrx_is_held_to_its_blame_only_where_that_is_asked(tmp_path):
+    asked = edited(SHORTEST, ("recovery_time: 8s", "recovery_time: 8s, blamed: right"))
+    assert plan_of(tmp_path, asked).objective.blamed is True
+    assert plan_of(tmp_path, SHORTEST).objective.blamed is False
+
+
 def test_what_a_fault_is_comes_from_the_catalogue(tmp_path):
     for fault in plan_of(tmp_path, WHOLE).faults:
         entry = BY_NAME[fault.fault]
