@@ -97,8 +97,9 @@ class Guard:
             self._entries[entry.id] = entry
         return entry.id
 
-    def undo(self, entry_id: str) -> Undone:
-        """Takes it back and measures; asked again it gives the same result. Raises Broken for an unknown entry."""
+    def undo(self, entry_id: str, *, silent_since_ns: int | None = None) -> Undone:
+        """Takes it back and measures; asked again it gives the same result. Raises Broken for an unknown entry.
+        `silent_since_ns`: of an order, since when its rank cannot have heard of us (default: now)."""
         entry = self._entries.get(entry_id)
         if entry is None:
             raise Broken(f"there is no ledger entry {entry_id!r}")
@@ -106,12 +107,12 @@ class Guard:
             return entry.undone
         self._only_in_its_process()
         try:
-            reply = self._ask("undo", UNDO_WAIT_S, entry=entry_id)
+            reply = self._ask("undo", UNDO_WAIT_S, entry=entry_id, silent_since_ns=silent_since_ns)
         except Broken as problem:
             # A defect of the watchdog's: told as what it means, an entry that is not proven undone.
             return Undone(how="failed", measured=False, detail=problem.message)
         if reply is None:
-            return self._taken_over().undo(entry_id, why="watchdog_gone")
+            return self._taken_over().undo(entry_id, why="watchdog_gone", silent_since_ns=silent_since_ns)
         return self._results(reply)[entry_id]
 
     def undo_all(self) -> dict[str, Undone]:

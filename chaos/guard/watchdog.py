@@ -105,7 +105,8 @@ class Watchdog:
         self._reply(message, {"entry": msgspec.to_builtins(entry)})
 
     def _undo(self, message: dict[str, Any]) -> None:
-        undone = self._custody.undo(message["entry"], why="asked")
+        since_ns = message.get("silent_since_ns")
+        undone = self._custody.undo(message["entry"], why="asked", silent_since_ns=since_ns)
         self._reply(message, self._results({message["entry"]: undone}))
 
     def _undo_all(self, message: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from chaos.injector.server import Reached
 from chaos.injector.shot import Shot
 from chaos.model.events import Event
 from chaos.model.identity import Life
-from chaos.model.orders import LEASE_S, Order, Trigger
+from chaos.model.orders import LEASE_MARGIN_S, LEASE_S, Order, Trigger
 from chaos.model.plan import At, FaultPlan, Plan
 from chaos.model.undo import Undo
 
@@ -148,7 +148,7 @@ class Injector:
         with self._lock:
             for shot in self.shots:
                 if shot.state == "armed" and shot.life is not None and shot.life.id == life:
-                    shot.ticks_since_gone = 0
+                    shot.ticks_since_gone, shot.gone_ns = 0, time.monotonic_ns()
 
     def on_reached(self, reached: Reached) -> None:
         """A rank waits at its point for us to act from outside. Raises nothing: the next tick does, for the session."""
@@ -193,7 +193,7 @@ class Injector:
         if shot.ticks_since_gone is None:
             return
         shot.ticks_since_gone += 1
-        if shot.ticks_since_gone < 3:  # its last lines are read by then
+        if shot.ticks_since_gone < 3 or self._may_still_fire(shot):  # its last lines are read by then
             return
         shot.ticks_since_gone = None
         if shot.state == "armed":
@@ -256,6 +256,7 @@ class Injector:
             self._ranks.send_order(order)
         except TargetGone:
             self.on_gone(life.id)
+            shot.gone_ns = 0  # it never heard of the order
 
     def _confirm(self, shot: Shot) -> None:
         if shot.confirmed is not None or shot.fired is None or shot.life is None:
@@ -285,11 +286,19 @@ class Injector:
         shot.disarm_entry = None
         self._account.not_fired(shot, reason)
 
+    def _may_still_fire(self, shot: Shot) -> bool:
+        """A rank that lives without its connection keeps the order until the lease is over. Looked at with every tick:
+        nobody may be kept waiting for it."""
+        over_ns = shot.gone_ns + int((LEASE_S + LEASE_MARGIN_S) * 1e9)
+        if shot.life is None or time.monotonic_ns() >= over_ns:
+            return False
+        return self._reader.is_alive(shot.life)
+
     def _measure_disarmed(self, shot: Shot) -> None:
         """Its connection is gone and nothing fired: the guard looks whether process or lease is gone, too."""
         entry, shot.disarm_entry = shot.disarm_entry, None
         if entry is not None:
-            self._guard.undo(entry)
+            self._guard.undo(entry, silent_since_ns=shot.gone_ns)
 
 
 def _shots_of(plan: FaultPlan) -> Sequence[Shot]:

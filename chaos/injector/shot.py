@@ -26,6 +26,7 @@ class Shot:
         self.life: Life | None = None
         self.disarm_entry: str | None = None
         self.ticks_since_gone: int | None = None
+        self.gone_ns = 0  # when its rank's connection ended
         self.fired: Event | None = None
         self.seen_after: list[Event] = []
         self.confirmed: bool | None = None

@@ -15,6 +15,7 @@ VERBS: tuple[str, ...] = ("raise_error", "signal_self", "notify")
 
 LEASE_S = 3.0  # an order is void this long after the last renewal, by the rank's own clock
 LEASE_RENEWAL_S = 1.0
+LEASE_MARGIN_S = 0.2  # between our clock's view of the last renewal and the rank's
 NOTIFY_WAIT_S = 0.2
 
 

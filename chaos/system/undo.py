@@ -15,12 +15,12 @@ from chaos.clock import Clock, RealClock
 from chaos.doors import ProcessReader
 from chaos.errors import ChaosError, TargetGone
 from chaos.model.identity import Life
+from chaos.model.orders import LEASE_MARGIN_S
 from chaos.model.undo import Undo, Undone
 from chaos.system.processes import PidfdKiller, ProcessTable
 from chaos.system.stop_job import stop_job
 
 RESUME_WAIT_S = 1.0  # the kernel wakes a stopped process at once; past this somebody stops it again and again
-LEASE_MARGIN_S = 0.2  # between our clock's view of the last renewal and the rank's
 POLL_S = 0.02
 
 

@@ -82,7 +82,8 @@ class FakeGuard:
         self.intents[entry] = (undo, fault, limit_s)
         return entry
 
-    def undo(self, entry):
+    def undo(self, entry, *, silent_since_ns=None):
+        self.silent_since_ns = silent_since_ns
         self.log.append(("undo", self.intents[entry][0].verb))
         result = self.results.pop(0) if self.results else Undone(how="done", measured=True)
         if isinstance(result, Exception):
@@ -124,6 +125,9 @@ class FakeReader:
 
     def is_stopped(self, life):
         return self.stopped
+
+    def is_alive(self, life):
+        return self.processes.get(life.pid) == life
 
 
 class FakeWriter:
@@ -215,8 +219,10 @@ class Run:
             **{"step": 47, "phase": "backward", "point": "in_collective", **where},
         )
 
-    def gone(self, of=FIRST):
+    def gone(self, of=FIRST, *, lives_on=False):
         self.ranks.connected.pop(of.id, None)
+        if not lives_on:
+            del self.reader.processes[of.pid]
         self.injector.on_gone(of.id)
 
     def reached(self, index=-1, at=None):

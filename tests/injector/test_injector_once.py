@@ -5,6 +5,7 @@ from __future__ import annotations
 from injector_build import FIRST, SECOND, fault
 
 from chaos.errors import TargetGone
+from chaos.model.orders import LEASE_MARGIN_S, LEASE_S
 
 
 def test_a_rank_that_goes_unfired_hands_its_fault_to_the_next_life(run):
@@ -18,6 +19,20 @@ def test_a_rank_that_goes_unfired_hands_its_fault_to_the_next_life(run):
     assert one.ranks.orders[0].order_id != one.ranks.orders[1].order_id
     # Measured by the guard, not closed on our word.
     assert one.guard.undone == ["e0"] and one.guard.closed == {} and one.guard.open_of("disarm") == ["e1"]
+
+
+def test_the_order_of_a_rank_that_lives_on_without_its_connection_is_over_with_its_lease_and_nobody_waits(run):
+    one = run(fault()).steady()
+    one.gone(lives_on=True)
+    one.ranks.connected[SECOND.id] = 1
+    one.time.advance(LEASE_S)
+    one.ticks(5)
+    assert len(one.ranks.orders) == 1 and one.guard.undone == []  # it might still fire
+    one.time.advance(2 * LEASE_MARGIN_S)
+    one.ticks(1)
+    assert one.guard.silent_since_ns == int(1000 * 1e9) and one.guard.undone == ["e0"]
+    one.ticks(1)
+    assert [order.life for order in one.ranks.orders] == [FIRST.id, SECOND.id]
 
 
 def test_a_fault_that_fired_is_never_armed_again(run):
