@@ -48,6 +48,25 @@ MUTANTS = (
         "step_not_trained", "a step is reported, and the optimizer was never called",
         must_fail="data_exactly_once", may_fail="state_exact",
     ),
+    broken_job("slow_after_restart", "recovered, and much slower than before", must_fail="steady_after"),
+    broken_job("fails_once_more", "one restart too many: it fails again by itself", must_fail="restart_budget"),
+    broken_job(
+        "never_trains_again", "restarts again and again and never does a step",
+        must_fail=("recovered_in_time", "job_finished"),
+    ),
     # how it ends
+    broken_job("child_left_behind", "a rank leaves a process behind", must_fail="no_residue"),
+    broken_job(
+        "thread_left_behind", "a rank leaves a thread behind, and its process never ends",
+        must_fail="job_finished",
+    ),
+    broken_job("leaves_without_a_word", "the launcher says 0, and one rank never finished", must_fail="job_finished"),
+    broken_job(
+        "memory_grows", "each restart keeps the memory of the one before", twin="exceptions", must_fail="memory_flat",
+    ),
     # ours
+    broken_job(
+        "signal_not_sent", "a fault that is reported as fired and does nothing",
+        must_fail=("fault_took_effect", "recovered_by"),
+    ),
 )  # fmt: skip

@@ -49,7 +49,8 @@ def broken_history(edit: Callable[[Tale], None], *, twin: str = KILL, **fields: 
 
 def broken_job(defect: str, broken: str, *, twin: str = KILL, **fields: Any) -> Mutant:
     """Named as the defect that is planted in it."""
-    return Mutant(name=_name(defect), broken=broken, twin=twin, defect=defect, **_tuples(fields))
+    sentence = broken[0].upper() + broken[1:]
+    return Mutant(name=_name(defect), broken=sentence, twin=twin, defect=defect, **_tuples(fields))
 
 
 def _name(name: str) -> str:

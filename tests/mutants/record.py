@@ -32,8 +32,7 @@ def planted(defect: str) -> tuple[str, ...]:
 
 def run(place: Place, name: str, mutant: Mutant | None) -> Ended:
     """Once, with the fault-free runs that are there. Those must have been made without a defect."""
-    twin = mutant.twin if mutant else name
-    scenario = place.scenario(name, **keys_of(twin, name))
+    scenario = place.scenario(name, **keys_of(mutant.twin if mutant else name))
     return place.run(scenario, under=planted(mutant.defect) if mutant else (), timeout=600)
 
 

@@ -83,11 +83,9 @@ TWINS: Mapping[str, Mapping[str, Any]] = {
         },
     },
 }  # fmt: skip
-# What a broken job cannot be asked in the time of a usual run.
-LIMITS_OF: Mapping[str, Mapping[str, str]] = {"thread-left-behind": {"timeout": "40s"}}
 
 
-def keys_of(twin: str, mutant: str = "") -> dict[str, Any]:
+def keys_of(twin: str) -> dict[str, Any]:
     """The scenario's keys but its name."""
     objective = {"step_time_ratio": STEP_TIME_RATIO, **TWINS[twin]["objective"]}
-    return {**TWINS[twin], "objective": objective, "limits": {**LIMITS, **LIMITS_OF.get(mutant, {})}}
+    return {**TWINS[twin], "objective": objective, "limits": LIMITS}

@@ -54,9 +54,13 @@ def pack(name: str, run_dir: Path, scratch: Path, *, places: Iterable[Path]) -> 
 def _words(run_dir: Path, places: Iterable[Path]) -> dict[bytes, bytes]:
     repository = Path(__file__).resolve().parents[2]
     known = {
-        str(run_dir): "RUN", sys.executable: "python", sys.prefix: "ENVIRONMENT", sys.base_prefix: "PYTHON",
-        str(repository): "REPOSITORY", **{str(place): "OUT" for place in places},
-    }  # fmt: skip
+        str(run_dir): f"RUN/{run_dir.name}",  # the run's own name stays: the reader holds plan and history to it
+        sys.executable: "python",
+        sys.prefix: "ENVIRONMENT",
+        sys.base_prefix: "PYTHON",
+        str(repository): "REPOSITORY",
+        **{str(place): "OUT" for place in places},
+    }
     return {path.encode(): known[path].encode() for path in sorted(known, key=len, reverse=True)}
 
 
