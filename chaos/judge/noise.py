@@ -1,6 +1,6 @@
 """What the machine withheld from the job on a stretch of time: the only excuse there is.
 
-The excuse is the largest run delay of a rank's main thread on that stretch, capped by steal plus the CPU time that
+The excuse is the largest run delay of a rank (all its threads) on that stretch, capped by steal plus the CPU time that
 others used meanwhile. Between two samples a delay can have fallen anywhere; on a stretch that begins or ends inside
 such an interval it is at most the overlap. A figure that was not read excuses nothing.
 """

@@ -85,7 +85,10 @@ KINDS: dict[str, tuple[str, str]] = {
     "stop_requested": ("controller", "reason, interrupted"),
     "source_blind": ("rank, launcher, monitor or controller", "source, reason"),
     "clock_offset_measured": ("controller", "offset_ns, error_ns"),
-    "machine_measured": ("controller", "steal_s, foreign_cpu_s (both cumulative), run_delay_s {life: seconds}"),
+    "machine_measured": (
+        "controller",
+        "steal_s, foreign_cpu_s (both cumulative), run_delay_s {life: seconds, of all its threads}",
+    ),
     "memory_measured": (
         "controller",
         "rss_bytes {life: bytes}, cgroup_bytes and cgroup_oom_kills (of the job's cgroup, if it has one of its own),"

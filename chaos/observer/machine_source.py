@@ -21,7 +21,7 @@ class MachineReader(Protocol):
         """CPU time used by processes outside `ours` (pids of the job, and of this framework)."""
 
     def run_delay_s(self, life: Life) -> float | None:
-        """How long the main thread of that life waited for a CPU."""
+        """How long the threads of that life waited for a CPU, all together."""
 
 
 class MachineSource:

@@ -5,6 +5,7 @@ Only measures; what may be excused with it is the judge's business. None = could
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -46,11 +47,16 @@ class Machine:
         return self._foreign_s
 
     def run_delay_s(self, life: Life) -> float | None:
-        """Seconds that the life's main thread was ready to run and did not get a CPU."""
-        path = self._root / str(life.pid) / "task" / str(life.pid) / "schedstat"
+        """Seconds that the life's threads were ready to run and did not get a CPU, all threads that it has now.
+
+        The main thread alone would not do: while it waits for a collective, the thread that carries it out is the one
+        that needs a CPU (docs/decisions, 8).
+        """
+        tasks = self._root / str(life.pid) / "task"
         try:
-            delay_ns = int(path.read_text().split()[1])
-        except (OSError, IndexError, ValueError):
+            threads = os.listdir(tasks)
+            delay_ns = sum(_delay_ns(tasks / thread) for thread in threads)
+        except OSError:
             return None
         stat = proc.read_stat(life.pid, self._root)
         return delay_ns / 1e9 if stat is not None and stat.start_ticks == life.start_ticks else None
@@ -76,6 +82,16 @@ class Machine:
             if pid in given or key in self._last_own:  # else that pid is somebody else's by now
                 result[key] = (stat.cpu_s, stat.children_cpu_s)
         return result
+
+
+def _delay_ns(task: Path) -> int:
+    """A thread that ends between listing and reading has no more to tell."""
+    try:
+        return int((task / "schedstat").read_text().split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    except (IndexError, ValueError) as error:
+        raise OSError(f"{task}/schedstat is not as expected") from error
 
 
 def _spent_s(before: Usage, now: Usage) -> float:

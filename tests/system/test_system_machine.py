@@ -95,10 +95,12 @@ def test_what_cannot_be_read_is_none_and_not_zero(tmp_path):
     assert (machine.steal_s(), machine.foreign_cpu_s([1]), machine.run_delay_s(fake_life(1))) == (None, None, None)
 
 
-def test_run_delay_is_the_second_figure_of_the_main_thread_of_that_very_life(fake):
+def test_run_delay_is_the_second_figure_of_every_thread_of_that_very_life(fake):
     fake.process(7, cpu_s=1)
-    (fake.root / "7" / "task" / "7").mkdir(parents=True)
-    (fake.root / "7" / "task" / "7" / "schedstat").write_text("111 2500000000 3\n")
+    for thread, delay_s in ((7, 1.5), (8, 0.75), (9, 0.25)):
+        (fake.root / "7" / "task" / str(thread)).mkdir(parents=True)
+        (fake.root / "7" / "task" / str(thread) / "schedstat").write_text(f"111 {int(delay_s * 1e9)} 3\n")
+    (fake.root / "7" / "task" / "10").mkdir()  # it ended between the two looks
     assert Machine(fake.root).run_delay_s(fake_life(7)) == 2.5
     assert Machine(fake.root).run_delay_s(fake_life(7, start_ticks=501)) is None
 
