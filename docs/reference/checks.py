@@ -75,7 +75,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "steady_after": (
         "Did the job do `steady_state.steps` steps beyond the highest one before, at most "
         "`objective.step_time_ratio` times as slow?",
-        "fewer, though nothing cut it short; or slower",
+        "fewer, though nothing cut it short; fewer that the device had finished when they were reported; or slower",
         "it never recovered, the job ended or was stopped first, another outage came first; noise; a cause outside the "
         "job",
     ),
