@@ -34,6 +34,11 @@ def make_folder(path: Path) -> None:
         raise output_error(path, error) from error
 
 
+def absolute(path: Path) -> Path:
+    """Without links, as far as they lead anywhere: a loop of links is left to whoever opens it."""
+    return Path(os.path.realpath(path))
+
+
 def output_error(path: Path, error: OSError) -> ChaosError:
     """The user's error for a failed write: 74 where the device failed on the way, 73 where it cannot be created."""
     what = f"cannot write {path}: {error.strerror or error}"

@@ -22,7 +22,7 @@ import msgspec
 
 from chaos import conclude, controls, fitness
 from chaos.errors import CannotWrite, ChaosError, NothingToRun
-from chaos.files import make_folder, output_error, write_atomically
+from chaos.files import absolute, make_folder, output_error, write_atomically
 from chaos.history.follow import Follower
 from chaos.model import exit_status
 from chaos.model.control import ControlRun
@@ -193,7 +193,7 @@ class Campaign:
         run_dir = place / new_run_id()
         make_folder(run_dir / "history")
         make_folder(run_dir / "logs")
-        content: dict[str, Any] = experiment(plan, str(run_dir.resolve()))
+        content: dict[str, Any] = experiment(plan, str(absolute(run_dir)))
         content["configuration"]["keep_job"] = self._keep_job
         write_atomically(run_dir / conclude.EXPERIMENT, json.dumps(content, indent=1))
         if scenario is not None:
@@ -202,7 +202,7 @@ class Campaign:
             near = [msgspec.structs.replace(each, path=os.path.relpath(each.path, run_dir)) for each in witnesses]
             lines = "".join(msgspec.json.encode(witness).decode() + "\n" for witness in near)
             write_atomically(run_dir / conclude.CONTROL, lines)
-        return run_dir.resolve()
+        return absolute(run_dir)
 
     def _control_pair(self, scenario: Scenario, plan: Plan, number: int, total: int) -> list[ControlRun]:
         """Two fault-free runs of the same job: found, or made now."""
@@ -297,7 +297,7 @@ def write_index(out: Path, done: Sequence[Done]) -> Path:
     """`index.html` over the runs of one command."""
     from chaos.report.html import index_html
 
-    links = [os.path.relpath(run.run_dir / conclude.REPORT, out.resolve()) for run in done]
+    links = [os.path.relpath(run.run_dir / conclude.REPORT, absolute(out)) for run in done]
     there = [link if (run.run_dir / conclude.REPORT).is_file() else "" for link, run in zip(links, done, strict=True)]
     path = out / "index.html"
     write_atomically(path, index_html([run.verdict for run in done], there))

@@ -25,11 +25,12 @@ def command(run_dirs: tuple[Path, ...], write: bool, as_json: bool) -> int:
     Without --write nothing is changed.
     """
     from chaos import conclude
+    from chaos.files import absolute
     from chaos.report.terminal import print_final
 
     verdicts = []
     for run_dir in run_dirs:
-        run_dir = run_dir.resolve()
+        run_dir = absolute(run_dir)
         verdict = conclude.conclude(run_dir) if write else conclude.judge_run(run_dir)[0]
         verdicts.append(verdict)
         if not write and (run_dir / conclude.VERDICT).is_file():

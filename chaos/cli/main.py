@@ -73,7 +73,19 @@ def group() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Always ends the process, with a documented status."""
+    _open_closed_streams()
     sys.exit(_status(arguments))
+
+
+def _open_closed_streams() -> None:
+    """Where a caller closed one (`>&-`), what is said goes nowhere; else the next file opened would take its place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
+            if getattr(sys, name) is None:
+                setattr(sys, name, os.fdopen(descriptor, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
 def _status(arguments: list[str] | None) -> int:

@@ -23,9 +23,9 @@ def command(run_dirs: tuple[Path, ...], kind: str, output: Path | None, as_json:
     """
     from chaos import conclude
     from chaos.errors import UsageError
-    from chaos.files import write_atomically
+    from chaos.files import absolute, write_atomically
 
-    run_dirs = tuple(run_dir.resolve() for run_dir in run_dirs)
+    run_dirs = tuple(absolute(run_dir) for run_dir in run_dirs)
     kind = "json" if as_json else kind
     if kind == "html" and len(run_dirs) != 1:
         raise UsageError("html renders one run at a time", remedy="give one RUN_DIR; index.html of `run` links several")

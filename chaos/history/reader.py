@@ -66,15 +66,25 @@ def read(run_dir: Path, *, run_id: str | None = None) -> History:
     try:
         if not folder.is_dir():
             raise NothingToRun(f"{run_dir} holds no history", remedy="give the directory of a run")
-        names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".jsonl"))
+        there = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".jsonl"))
     except OSError as error:
         raise CannotWrite(f"cannot read {folder}: {error.strerror or error}") from error
+    names = [name for name in there if _is_text(name)]
     manifest, found = _manifest(folder / NAME)
+    found += [_blind(ascii(name), f"{name!a} is no file of a history") for name in there if not _is_text(name)]
     if manifest is not None:
         found += _of_another_run(manifest, run_id)  # first: it explains all that follows
         found += _missing(manifest, set(names))
         found += _judged_by_others(run_dir, manifest)
     return History(run_dir, names, manifest, found)
+
+
+def _is_text(name: str) -> bool:
+    """A name of bytes that are no text could be cited nowhere; none of ours is like that."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 # --- the manifest

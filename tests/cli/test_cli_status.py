@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import click
 import pytest
-from cli_build import QUICK, run
+from cli_build import QUICK, ROOT, run, run_dir
 
 from chaos.cli import main as cli
 from chaos.errors import (
@@ -142,3 +144,18 @@ def test_ctrl_c_is_no_traceback(monkeypatch, capfd):
     with pytest.raises(SystemExit) as ended:
         cli.main(["faults"])
     assert ended.value.code == 3 and "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_the_caller_closed_changes_no_status(tmp_path, closed):
+    path = run_dir(tmp_path)
+    command = f'{sys.executable} -c "from chaos.cli.main import main; main()" report {path} {closed}'
+    ended = subprocess.run(["bash", "-c", command], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("name", ["judge", "report"])
+def test_a_loop_of_links_is_no_run_directory(tmp_path, name, call):
+    (tmp_path / "loop").symlink_to("loop")
+    ended = call(name, tmp_path / "loop")
+    assert ended.returncode == 74 and "symbolic links" in ended.stderr

@@ -355,6 +355,16 @@ def test_where_no_history_is_the_error_says_so(tmp_path, what):
         manifest.write(place, run_id="r", lives=[])
 
 
+def test_a_name_that_is_no_text_is_blindness_that_can_be_written_down(run_dir):
+    content = only("rank-100-*", run_dir).read_bytes()
+    Path(os.fsdecode(bytes(run_dir / "history") + b"/rank-\xff.jsonl")).write_bytes(content)
+    (blind,) = reader.read(run_dir).blind
+    assert blind.file.isascii() and "udcff" in blind.reason
+    assert verdict_of(run_dir).outcome == "unknown"
+    (run_dir / "history" / manifest.NAME).unlink()
+    assert all(event.file.isascii() for event in reader.read(run_dir).events())
+
+
 def test_a_folder_that_cannot_be_listed_is_an_error_and_no_traceback(run_dir, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied", str(path))
