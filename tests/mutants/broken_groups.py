@@ -5,8 +5,6 @@ from __future__ import annotations
 from mutant import broken_history
 from tale import Line, Tale, own
 
-from chaos.judge.detection import DIRECT
-
 ANY_RESTARTS = {"restarts": None}
 LONE_STEP_S = 0.01
 BARELY_S = 0.03  # what is done alone before the launcher ends it; it notices after a tenth of a second or more
@@ -23,7 +21,7 @@ def survivor_trains_alone(tale: Tale) -> None:
 
 def finishes_alone_and_again(tale: Tale) -> None:
     """The survivor finished the job alone; then both were started and trained it once more."""
-    tale.later(ALONE_S, since=_noticed(tale))
+    tale.later(ALONE_S, since=tale.noticed[0])
     steps = tale.plan["job"]["steps"]
     last = _alone(tale, steps)
     finished = tale.add(last, "rank_finished", step=steps, after_s=LONE_STEP_S)
@@ -130,11 +128,6 @@ def _alone(tale: Tale, steps: int) -> Line:
         told = {name: last[name] for name in ("loss", "lr", "grad_norm")}
         done = put("step_done", begun_s + LONE_STEP_S / 2, step=step, **told, samples=[4 * step, 4 * step + 4])
     return done
-
-
-def _noticed(tale: Tale) -> Line:
-    fired_ns = tale.fired["t_ns"]
-    return tale.all(*DIRECT, where=lambda line: line["t_ns"] >= fired_ns)[0]
 
 
 MUTANTS = (

@@ -5,8 +5,6 @@ from __future__ import annotations
 from mutant import broken_history
 from tale import Line, Tale, own
 
-from chaos.judge.detection import DIRECT
-
 LATE_NOTICE_S, LATE_RECOVERY_S, SLOW_PART_S = 7.0, 120.0, 4.0
 BEFORE_S = 1.0  # before the fault: far more than any clock error that a source states
 SURVIVES_THE_END = ("job_finished", "residue_measured", "run_concluded")
@@ -14,7 +12,7 @@ SURVIVES_THE_END = ("job_finished", "residue_measured", "run_concluded")
 
 def noticed_late(tale: Tale) -> None:
     """The launcher noticed seven seconds later."""
-    tale.later(LATE_NOTICE_S, since=_noticed(tale)[0])
+    tale.later(LATE_NOTICE_S, since=tale.noticed[0])
 
 
 def back_late(tale: Tale) -> None:
@@ -30,7 +28,7 @@ def loads_slowly(tale: Tale) -> None:
 def noticed_before_the_fault(tale: Tale) -> None:
     """By its clock the launcher noticed the fault a second before it fired."""
     fired_ns = tale.fired["t_ns"]
-    for line in _noticed(tale):
+    for line in tale.noticed:
         line["t_ns"] = fired_ns - round(BEFORE_S * 1e9)
 
 
@@ -59,12 +57,6 @@ def _one_more(tale: Tale, last: Line, done: Line, *, at: Line) -> None:
     tale.add(last, "phase_entered", phase="optimizer", step=step, at=at, after_s=-0.04)
     tale.add(last, "step_returned", step=step, at=at, after_s=-0.03)
     tale.add(last, "step_done", **done, at=at, after_s=-0.02)
-
-
-def _noticed(tale: Tale) -> list[Line]:
-    """What NVRx and the job said about the fault."""
-    fired_ns = tale.fired["t_ns"]
-    return tale.all(*DIRECT, where=lambda line: line["t_ns"] >= fired_ns)
 
 
 MUTANTS = (

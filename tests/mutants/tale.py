@@ -12,6 +12,7 @@ from typing import Any
 
 from chaos.conclude import CONTROL, EXPERIMENT
 from chaos.history import manifest
+from chaos.judge.detection import DIRECT
 
 Line = dict[str, Any]
 HEADER = ("life", "reentry", "group", "rank", "initial_rank")
@@ -68,6 +69,11 @@ class Tale:
     @property
     def fired(self) -> Line:
         return self.one("fault_fired")
+
+    @property
+    def noticed(self) -> list[Line]:
+        """What NVRx and the job said after the fault, in order of time."""
+        return self.all(*DIRECT, where=lambda line: line["t_ns"] >= self.fired["t_ns"])
 
     def lives_of(self, group: str) -> list[str]:
         """The processes of a group, in order of rank."""
