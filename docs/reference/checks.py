@@ -147,7 +147,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "no_residue": (
         "Five seconds after its end, had the *job* left no processes, shared memory, ports or temporary files?",
         "something was left",
-        "not measured, not readable, or the job was stopped by us",
+        "not measured, not readable, or the job was stopped by us or ended from outside",
     ),
     "job_finished": (
         "Did the job end by itself with status 0 and all steps done by every rank?",

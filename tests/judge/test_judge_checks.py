@@ -278,7 +278,17 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
         "no_residue", "unknown",
         lambda: changed(killed(), "residue_measured", ports=[80], after_s=1.0), plan(), "too early",
     ),
+    (
+        "no_residue", "unknown",
+        lambda: changed(Story().start().end(code=None, signal=9), "residue_measured", ports=[80]), plan_of_control(),
+        "1 port (80); but the job was ended from outside, by SIGKILL",
+    ),
+    (
+        "no_residue", "fail",
+        lambda: changed(Story().start().end(code=1), "residue_measured", ports=[80]), plan_of_control(), "(80), 5.1",
+    ),
     # job_finished
+    ("job_finished", "fail", lambda: Story().start().end(code=None, signal=[9]), plan_of_control(), "ended early"),
     ("job_finished", "pass", killed, plan(), "status 0"),
     ("job_finished", "fail", lambda: changed(killed(), "job_finished", code=1), plan(), "though every rank"),
     ("job_finished", "fail", lambda: without(killed(), "rank_finished"), plan(), "not every rank"),

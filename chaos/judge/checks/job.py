@@ -31,7 +31,7 @@ def job_finished(case: Case) -> Finding:
         return _stopped(case)
     if finished is None:
         return unknown("how the job ended was not seen", *citing.ending(case))
-    code, ended_by = finished.data.get("code"), finished.data.get("signal")
+    code = finished.data.get("code")
     refs = (finished.ref, *citing.refs(case.record.of("rank_finished")))
     status = how_it_ended(finished)
     if code == 0 and all_done:
@@ -43,15 +43,24 @@ def job_finished(case: Case) -> Finding:
     if all_done:
         return failed(f"{status}, though every rank had done all steps", *refs)
     words = f"ended early: {status}"
-    last = case.incidents[-1:]
-    if words_of(last) and last[0].holding is None:
-        return unknown(f"{words}; but {words_of(last)}", *refs_of(last), *refs)
-    if not case.fired and ended_by in _FROM_OUTSIDE:
-        return unknown(f"{words}: from outside", finished.ref)
+    cause, told = _from_outside(case)
+    if cause:
+        return unknown(f"{words}; but {cause}", *told, *refs)
     if not case.fired and case.plan.faults:
         # It died before our fault could show anything: no verdict on the recovery can rest on that.
         return unknown(f"{words}, before any fault had fired", finished.ref)
     return failed(words, finished.ref)
+
+
+def _from_outside(case: Case) -> tuple[str, tuple[str, ...]]:
+    """What outside the job ended it, and where that is told; empty words where nothing is on record."""
+    last, finished = case.incidents[-1:], case.record.last("job_finished")
+    if words_of(last) and last[0].holding is None:
+        return words_of(last), refs_of(last)
+    ended_by = None if finished is None else finished.data.get("signal")
+    if finished is not None and not case.fired and isinstance(ended_by, int) and ended_by in _FROM_OUTSIDE:
+        return f"the job was ended from outside, by {signal.Signals(ended_by).name}", (finished.ref,)
+    return "", ()
 
 
 def _stopped(case: Case) -> Finding:
@@ -113,6 +122,9 @@ def no_residue(case: Case) -> Finding:
         return unknown(f"{words}; but the job was stopped by us", measured.ref)
     if not isinstance(after_s, int | float) or after_s < RESIDUE_AFTER_S * 0.9:
         return unknown(f"{words}; but looked at too early ({after_s} s after its end)", measured.ref)
+    cause, refs = _from_outside(case)
+    if cause:  # whoever ends a launcher alone leaves its processes behind
+        return unknown(f"{words}; but {cause}", measured.ref, *refs)
     return failed(f"{words}, {after_s:.1f} s after its end", measured.ref)
 
 
