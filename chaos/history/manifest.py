@@ -15,11 +15,12 @@ from typing import Any
 
 from chaos.errors import CannotWrite, NothingToRun
 
-SCHEMA = "nvrx-chaos/manifest/1"
+SCHEMA = "nvrx-chaos/manifest/2"
 NAME = "MANIFEST.json"
 # Beside the history, as they were when the run ended -> the source that is blind when they are others.
 JUDGED_BY = {"experiment.json": "plan", "control.jsonl": "control"}
 _BLOCK_BYTES = 1 << 20
+_UNSEALED = "0" * 64  # stands where the digest of the manifest itself will be
 
 
 def file_of_life(life: str, source: str = "rank") -> str:
@@ -62,14 +63,27 @@ def write(run_dir: Path, *, run_id: str, lives: Sequence[Mapping[str, Any]]) -> 
     try:
         content = {
             "schema": SCHEMA,
+            "sha256": _UNSEALED,
             "run_id": run_id,
             "files": _files(folder, lives),
             "lives": [dict(x) for x in lives],
             "judged_by": digests_of(run_dir),
         }
-        return _write_durably(folder, json.dumps(content, indent=1) + "\n")
+        return _write_durably(folder, _sealed(json.dumps(content, indent=1) + "\n"))
     except OSError as error:
         raise CannotWrite(f"cannot write the manifest in {folder}: {error.strerror or error}") from error
+
+
+def _sealed(text: str) -> str:
+    return text.replace(_UNSEALED, hashlib.sha256(text.encode()).hexdigest(), 1)
+
+
+def is_whole(raw: bytes, told: object) -> bool:
+    """Whether a manifest's bytes are those that were written. `told`: the digest that it gives of itself."""
+    if not isinstance(told, str) or len(told) != len(_UNSEALED):
+        return False
+    unsealed = raw.replace(told.encode(), _UNSEALED.encode(), 1)
+    return hashlib.sha256(unsealed).hexdigest() == told
 
 
 def _files(folder: Path, lives: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

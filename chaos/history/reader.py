@@ -16,7 +16,7 @@ from typing import IO, Any
 import msgspec
 
 from chaos.errors import CannotWrite, NothingToRun
-from chaos.history.manifest import JUDGED_BY, NAME, SCHEMA, digests_of, file_of_life, measure, source_of_file
+from chaos.history.manifest import JUDGED_BY, NAME, SCHEMA, digests_of, file_of_life, is_whole, measure, source_of_file
 from chaos.model.events import HEADER, KINDS, PASSED, Blind, Event, is_routine
 
 _REASONS_PER_FILE = 3  # a file of pure garbage gives three reasons and a count, not a million
@@ -95,7 +95,8 @@ def _manifest(path: Path) -> tuple[Mapping[str, Any] | None, list[Blind]]:
         return None, [Blind(source="manifest", reason=reason, file=NAME)]
 
     try:
-        raw = msgspec.json.decode(path.read_bytes())
+        text = path.read_bytes()
+        raw = msgspec.json.decode(text)
     except FileNotFoundError:
         return blind(f"{NAME} is missing: nothing says whether the history is whole")
     except OSError as error:
@@ -108,6 +109,8 @@ def _manifest(path: Path) -> tuple[Mapping[str, Any] | None, list[Blind]]:
         return blind(f"{NAME} has schema {raw.get('schema')!r}; this version reads {SCHEMA}")
     if not _well_formed(raw):
         return blind(f"{NAME} is damaged")
+    if not is_whole(text, raw.get("sha256")):
+        return blind(f"{NAME} was altered: its digest is not its own")
     return raw, []
 
 

@@ -102,7 +102,7 @@ def test_reading_gives_back_every_field(run_dir):
 
 def test_the_manifest_names_every_file_with_its_writer_and_length(run_dir):
     content = json.loads((run_dir / "history" / manifest.NAME).read_text())
-    assert content["schema"] == "nvrx-chaos/manifest/1" and content["run_id"] == "run-1"
+    assert content["schema"] == "nvrx-chaos/manifest/2" and content["run_id"] == "run-1"
     rows = {row["name"]: row for row in content["files"]}
     assert set(rows) == {path.name for path in files_of(run_dir)}
     name = manifest.file_of_life(life(1))
@@ -133,18 +133,18 @@ def test_no_half_written_manifest_stays_behind(run_dir):
     [
         (None, "missing"),
         ("", "damaged"),
-        ('{"schema": "nvrx-chaos/manifest/1", "files": [', "damaged"),
+        ('{"schema": "nvrx-chaos/manifest/2", "files": [', "damaged"),
         ("[]", "damaged"),
-        ('{"schema": "nvrx-chaos/manifest/1", "files": 3, "lives": []}', "damaged"),
-        ('{"schema": "nvrx-chaos/manifest/1", "files": [{"name": "x"}], "lives": []}', "damaged"),
+        ('{"schema": "nvrx-chaos/manifest/2", "files": 3, "lives": []}', "damaged"),
+        ('{"schema": "nvrx-chaos/manifest/2", "files": [{"name": "x"}], "lives": []}', "damaged"),
         (
-            '{"schema": "nvrx-chaos/manifest/1", "lives": [], "files": '
+            '{"schema": "nvrx-chaos/manifest/2", "lives": [], "files": '
             '[{"name": "x", "lines": 1, "bytes": 1, "sha256": "x"}, {"name": "y"}]}',
             "damaged",
         ),
-        ('{"schema": "nvrx-chaos/manifest/1", "run_id": 1, "files": [], "lives": []}', "damaged"),
-        ('{"schema": "nvrx-chaos/manifest/1", "run_id": "r", "files": [], "lives": [], "judged_by": 1}', "damaged"),
-        ('{"schema": "nvrx-chaos/manifest/2", "files": [], "lives": []}', "schema 'nvrx-chaos/manifest/2'"),
+        ('{"schema": "nvrx-chaos/manifest/2", "run_id": 1, "files": [], "lives": []}', "damaged"),
+        ('{"schema": "nvrx-chaos/manifest/2", "run_id": "r", "files": [], "lives": [], "judged_by": 1}', "damaged"),
+        ('{"schema": "nvrx-chaos/manifest/3", "files": [], "lives": []}', "schema 'nvrx-chaos/manifest/3'"),
     ],
 )
 def test_without_a_manifest_that_can_be_read_the_run_is_unknown(run_dir, text, words):
@@ -239,15 +239,14 @@ def test_a_plan_or_a_control_that_the_run_did_not_have_is_said(tmp_path, name, s
     assert found == ([(source, name, True)] if words else [])
 
 
-def test_a_manifest_of_before_that_does_not_name_what_the_run_is_judged_by_is_whole(run_dir):
+def test_a_manifest_that_was_altered_in_any_byte_is_not_believed(run_dir):
     path = run_dir / "history" / manifest.NAME
-    content = json.loads(path.read_text())
-    del content["judged_by"]
-    path.write_text(json.dumps(content))
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert {blind.source for blind in reader.read(run_dir).blind} >= {"manifest"}, at
+    path.write_bytes(whole)
     assert reader.read(run_dir).blind == ()
-
-
-# --- files
 
 
 def test_losing_any_file_is_never_passed_and_names_file_and_line(run_dir):

@@ -168,7 +168,7 @@ def _on_disk(folder: Path, run: Generated) -> Path:
 
 
 def _of_disk(folder: Path, of_plan: Plan, *, with_controls: bool = False) -> Verdict:
-    history = reader.read(folder)
+    history = reader.read(folder, run_id="r")
     events = list(history.events())
     return judge(of_plan, events, history.blind, controls() if with_controls else [], run_id="r")[0]
 
