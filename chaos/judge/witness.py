@@ -191,12 +191,15 @@ def usable_controls(
     controls: Sequence[ControlRun], settings: Mapping[str, Any]
 ) -> tuple[list[ControlRun], tuple[str, ...]]:
     """Those that can bear witness, and why the others cannot."""
-    usable, refused = [], []
+    usable: list[ControlRun] = []
+    refused = []
     for control in controls:
         unlike = sorted(
             name for name in {*control.settings, *settings} if control.settings.get(name) != settings.get(name)
         )
-        if not control.clean:
+        if control.run_id in {other.run_id for other in usable}:
+            refused.append(f"{control.run_id} refused: given twice")
+        elif not control.clean:
             refused.append(f"{control.run_id} refused: {control.unclean_why or 'not clean'}")
         elif unlike:
             refused.append(f"{control.run_id} refused: other settings ({', '.join(unlike[:3])})")

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+STEP_DIGITS_MAX = 19  # what 64 bits hold
+
 
 class ControlRun(msgspec.Struct, frozen=True, kw_only=True):
     """Loss as hex text per step; digests per "step/rank" (`20/0`) and "end/rank".
@@ -21,3 +23,8 @@ class ControlRun(msgspec.Struct, frozen=True, kw_only=True):
     losses: dict[str, str] = {}
     digests: dict[str, str] = {}
     settings: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        for step in self.losses:
+            if not (step.isascii() and step.isdecimal() and len(step) <= STEP_DIGITS_MAX):
+                raise ValueError(f"a loss of no step: {step[:40]!r}")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from judge_build import (
     EVERY,
@@ -15,6 +16,7 @@ from judge_build import (
     changed,
     check_of,
     control_run,
+    controls,
     excepted,
     fault,
     healthy,
@@ -36,6 +38,7 @@ from test_checks_history import CASES as OF_HISTORY
 from test_checks_memory import CASES as OF_MEMORY
 
 from chaos.judge.checks.registry import REGISTRY
+from chaos.model.control import ControlRun
 from chaos.model.events import Event
 from chaos.model.plan import At, Restarts
 
@@ -287,6 +290,9 @@ CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [
         "no_residue", "fail",
         lambda: changed(Story().start().end(code=1), "residue_measured", ports=[80]), plan_of_control(), "(80), 5.1",
     ),
+    ("no_residue", "unknown", lambda: changed(killed(), "residue_measured", ports=None), plan(), "of port nothing"),
+    ("undone", "unknown", lambda: changed(killed(), "run_concluded", open_entries=-1), plan(), "not recorded"),
+    ("undone", "unknown", lambda: changed(killed(), "run_concluded", open_entries=False), plan(), "not recorded"),
     # job_finished
     ("job_finished", "fail", lambda: Story().start().end(code=None, signal=[9]), plan_of_control(), "ended early"),
     ("job_finished", "pass", killed, plan(), "status 0"),
@@ -418,6 +424,31 @@ def test_a_run_that_needed_recovery_is_no_control():
     witness = control_run(killed(), run_id="dirty")
     assert not witness.clean and "fault" in witness.unclean_why
     assert "dirty refused" in check_of("state_exact", killed(), with_controls=[witness, witness]).observed
+
+
+def test_one_fault_free_run_given_twice_is_one():
+    check = check_of("state_exact", healthy(), plan_of_control(), with_controls=[control_run(), control_run()])
+    assert check.outcome == "unknown" and "given twice" in check.observed and "only one" in check.observed
+
+
+@pytest.mark.parametrize("loss", ["nan", "inf", "-inf"])
+def test_equal_losses_that_are_no_numbers_show_no_state(loss):
+    run = changed(killed(), "step_done", lambda event: event.data["step"] >= 50, loss=loss)
+    witnesses = [
+        msgspec.structs.replace(
+            each, losses={step: loss if int(step) >= 50 else told for step, told in each.losses.items()}
+        )
+        for each in controls()
+    ]
+    check = check_of("state_exact", run, with_controls=witnesses)
+    assert check.outcome == "unknown" and f"the loss of step 50 is {loss}" in check.observed
+    assert check_of("state_exact", run).outcome == "fail"
+
+
+@pytest.mark.parametrize("step", ["x", "", "-1", "1e3", "9" * 20, "\u0663"])
+def test_a_fault_free_run_with_a_loss_of_no_step_cannot_be_read(step):
+    with pytest.raises(msgspec.ValidationError, match="a loss of no step"):
+        msgspec.convert({"run_id": "c", "path": "c", "clean": True, "losses": {step: "0x1p+0"}}, ControlRun)
 
 
 def test_a_control_that_ends_before_the_run_leaves_state_unknown():

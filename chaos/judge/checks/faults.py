@@ -154,7 +154,7 @@ def undone(case: Case) -> Finding:
     if concluded is None:
         return unknown("nobody measured at the end what is left of ours", *citing.ending(case))
     still_open = concluded.data.get("open_entries")
-    if not isinstance(still_open, int):
+    if not isinstance(still_open, int) or isinstance(still_open, bool) or still_open < 0:
         return unknown("the count of open entries was not recorded", concluded.ref)
     if still_open > 0:
         return failed(f"{still_open} of ours still there", concluded.ref)

@@ -113,11 +113,13 @@ def no_residue(case: Case) -> Finding:
         return unknown("not measured", *citing.ending(case))
     if measured.data.get("readable") is not True:
         return unknown("could not be read", measured.ref)
+    if unsaid := [words for name, words in _KINDS_OF_RESIDUE if not isinstance(measured.data.get(name), list)]:
+        return unknown(f"of {', '.join(unsaid)} nothing was recorded", measured.ref)
     left = [(words, found) for name, words in _KINDS_OF_RESIDUE if (found := measured.data.get(name))]
     after_s = measured.data.get("after_s")
     if not left:
         return passed("nothing left", measured.ref)
-    words = "; ".join(f"{_count(found)} {name}{_examples(found)}" for name, found in left)
+    words = "; ".join(f"{len(found)} {name}{_examples(found)}" for name, found in left)
     if case.record.stop_ns is not None:
         return unknown(f"{words}; but the job was stopped by us", measured.ref)
     if not isinstance(after_s, int | float) or after_s < RESIDUE_AFTER_S * 0.9:
@@ -128,13 +130,7 @@ def no_residue(case: Case) -> Finding:
     return failed(f"{words}, {after_s:.1f} s after its end", measured.ref)
 
 
-def _count(found: Any) -> int:
-    return len(found) if isinstance(found, list | dict | str) else int(found)
-
-
-def _examples(found: Any) -> str:
-    if not isinstance(found, list):
-        return ""
+def _examples(found: list[Any]) -> str:
     shown = ", ".join(str(each)[:60] for each in found[:3])
     return f" ({shown}{', ...' if len(found) > 3 else ''})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from chaos.judge import witness
@@ -38,6 +39,7 @@ def state_exact(case: Case) -> Finding:
     found = [
         _same_bits(loaded, "what was loaded is not what was saved"),
         _itself(case, twice, close, repeatable_until=None if parted is None else parted.step),
+        _no_number(case),
     ]
     if parted is not None:
         found.append(
@@ -52,6 +54,14 @@ def state_exact(case: Case) -> Finding:
 def _same_bits(compared: Compared, words: str) -> Finding | None:
     first = compared.first
     return None if first is None else failed(f"{words}: {first.what}, {first.where}", *first.refs)
+
+
+def _no_number(case: Case) -> Finding | None:
+    """Once a loss is none, every later one is the same none, whatever the state."""
+    for step, (loss, ref) in witness.losses_that_survive(case.lineage).items():
+        if not math.isfinite(float.fromhex(loss)):
+            return unknown(f"the loss of step {step} is {loss}: that later ones are the same shows nothing", ref)
+    return None
 
 
 def _itself(case: Case, twice: Compared, close: float | None, *, repeatable_until: int | None) -> Finding | None:
