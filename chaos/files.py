@@ -39,6 +39,15 @@ def absolute(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def is_text(path: Path) -> bool:
+    """Whether a path can be written into a file of text; to the system any bytes are one."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def output_error(path: Path, error: OSError) -> ChaosError:
     """The user's error for a failed write: 74 where the device failed on the way, 73 where it cannot be created."""
     what = f"cannot write {path}: {error.strerror or error}"

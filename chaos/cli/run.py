@@ -47,6 +47,7 @@ def command(
     nvrx-chaos run scenarios/quick
     nvrx-chaos run scenarios/quick/kill-worker.yaml --set faults.0.target.rank=0
     """
+    from chaos.files import absolute, is_text
     from chaos.guard import dirty
     from chaos.jobs.shipped import trainer_root
     from chaos.report.live import LiveView
@@ -58,6 +59,8 @@ def command(
     scenarios = load_paths(find_files(paths), sets)
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {out} is a file, not a folder", remedy="choose a folder")
+    if not is_text(absolute(out)):
+        raise UsageError(f"--out {str(absolute(out))!a} holds bytes that are no UTF-8", remedy="choose another folder")
     dirty.check()
     with LiveView(quiet=quiet) as view:
         campaign = Campaign(out, seed=seed, view=view, keep_job=keep_job, job_root=trainer_root())

@@ -119,6 +119,11 @@ def test_out_that_is_a_file_is_wrong_usage(tmp_path, call):
     assert ran.returncode == 2 and "is a file" in ran.stderr and not (tmp_path / "home").exists()
 
 
+def test_out_that_is_no_text_is_wrong_usage(tmp_path, call):
+    ran = call("run", QUICK, "--out", os.fsdecode(bytes(tmp_path) + b"/\xff"))
+    assert ran.returncode == 2 and "no UTF-8" in ran.stderr and list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["faults", "--json"], ["validate", QUICK], ["doctor"]], ids=" ".join)
 def test_output_that_nobody_reads_or_that_cannot_be_written_is_74_and_no_failed_run(arguments):
     reading, writing = os.pipe()
