@@ -118,6 +118,17 @@ def test_a_plan_of_a_newer_schema_is_refused_in_words(run_dir):
         judged(run_dir)
 
 
+@pytest.mark.parametrize("field", ["nodes", "ranks_per_node", "steps"])
+@pytest.mark.parametrize("value", [0, -1, 1 << 61])
+def test_a_plan_of_a_size_that_no_job_has_is_refused_in_words(run_dir, field, value):
+    path = run_dir / conclude.EXPERIMENT
+    content = json.loads(path.read_text())
+    content["configuration"]["plan"]["job"][field] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(CannotWrite, match="holds no plan that this version reads"):
+        judged(run_dir)
+
+
 def test_the_verdict_of_another_run_is_not_shown_for_this_one(run_dir, other, capsys):
     shutil.copy(other / conclude.VERDICT, run_dir)
     assert ended_with("report", run_dir) == 74

@@ -6,7 +6,7 @@ Written once into `experiment.json` (`configuration.plan`); everything after it 
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -23,11 +23,11 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     command: tuple[str, ...] | None = None
     launcher: str = "ft_launcher"
     where: str = "local"
-    nodes: int = 1
-    ranks_per_node: int = 2
+    nodes: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 1
+    ranks_per_node: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2
     recovery: tuple[str, ...] = ()
     shrink: bool = False
-    steps: int = 120
+    steps: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 120
     env: dict[str, str] = {}
     args: dict[str, Any] = {}
 
