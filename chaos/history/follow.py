@@ -21,7 +21,8 @@ _STEP = b'"kind":"step_done"'
 
 class Follower:
     """`poll()` gives the events since the last call, in order of their time stamps, without the phases. Of steps that a
-    rank did one after the other with nothing else between them it gives the last: how far it is, not all it did."""
+    rank did one after the other with nothing else between them it gives the first and the last: since when it steps and
+    how far it is, not all it did."""
 
     def __init__(self, history_dir: Path) -> None:
         self._folder = history_dir
@@ -55,16 +56,21 @@ class Follower:
         first = self._lines.get(name, 0) + 1
         self._lines[name] = first - 1 + len(lines)
         kept: list[tuple[bytes, int]] = []
-        step: tuple[bytes, int] | None = None  # the last of the steps that came one after the other
+        step: tuple[bytes, int] | None = None  # the last of the steps that came one after the other, if not the first
+        in_a_row = False
         for number, line in enumerate(lines, first):
             if _PASSED_OVER[0] in line or _PASSED_OVER[1] in line:
                 continue
             if _STEP in line:
-                step = (line, number)
+                if in_a_row:
+                    step = (line, number)
+                else:
+                    kept.append((line, number))
+                in_a_row = True
                 continue
             kept += [step] if step is not None else []
             kept.append((line, number))
-            step = None
+            step, in_a_row = None, False
         kept += [step] if step is not None else []
         told = (as_event(line, name, number) for line, number in kept)
         return [event for event in told if event is not None]

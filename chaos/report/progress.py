@@ -140,7 +140,8 @@ class RunProgress:
             return []
         entry = (event.life, event.reentry, event.group)
         if rank.entry == entry:
-            rank.step_times_s.append((event.t_ns - rank.last_step_ns) / 1e9)
+            done = max(1, int(step) - rank.step) if rank.step is not None else 1  # not every step is followed
+            rank.step_times_s.append((event.t_ns - rank.last_step_ns) / 1e9 / done)
             rank.recent_ns.append(event.t_ns)
         else:
             rank.entry, rank.entry_first_step_ns = entry, event.t_ns

@@ -60,7 +60,7 @@ def test_events_of_one_moment_keep_the_order_of_their_file(follower, tmp_path):
     assert steps(follower.poll()) == list(range(20))
 
 
-def test_of_steps_in_a_row_the_last_is_given_and_none_before_an_event_is_lost(follower, tmp_path):
+def test_of_steps_in_a_row_the_first_and_the_last_are_given_and_none_before_an_event_is_lost(follower, tmp_path):
     def compact(*arguments, **fields):
         return json.dumps(json.loads(line(*arguments, **fields)), separators=(",", ":")).encode() + b"\n"
 
@@ -71,7 +71,8 @@ def test_of_steps_in_a_row_the_last_is_given_and_none_before_an_event_is_lost(fo
     told += [compact(7, "fault_fired", fault="kill"), compact(8, step=4), phase(9), compact(10, step=5)]
     add(tmp_path, "rank-1-2.jsonl", b"".join(told))
     seen = [(event.kind, event.data.get("step"), event.line) for event in follower.poll()]
-    assert seen == [("step_done", 3, 5), ("fault_fired", None, 7), ("step_done", 5, 10)]
+    steps_seen = [("step_done", 0, 2), ("step_done", 3, 5), ("step_done", 4, 8), ("step_done", 5, 10)]
+    assert seen == [*steps_seen[:2], ("fault_fired", None, 7), *steps_seen[2:]]
 
 
 def test_a_file_that_appears_later_is_read_from_its_beginning(follower, tmp_path):

@@ -39,6 +39,11 @@ def test_steps_are_shown_with_loss_and_time():
     assert round(rank.step_time_s, 6) == 0.02
 
 
+def test_where_steps_are_passed_over_the_time_of_one_is_shown():
+    progress, _ = seen(step(1, 1.0, 0, "a", "g"), step(16, 1.3, 0, "a", "g"))
+    assert round(progress.ranks[0].step_time_s, 6) == 0.02
+
+
 def test_the_first_step_after_a_restart_is_no_step_time():
     progress, _ = seen(step(1, 1.0, 0, "a", "g"), step(1, 9.0, 0, "b", "h"))
     assert progress.ranks[0].step_time_s is None
