@@ -27,6 +27,7 @@ def check(draft: Draft) -> None:
         draft.say(("job", "recovery"), f"names {layer} twice")
     _check_args(draft)
     _check_env(draft)
+    _check_words(draft)
     _check_steps(draft)
 
 
@@ -52,6 +53,16 @@ def _check_env(draft: Draft) -> None:
             draft.say(path, "is no name of an environment variable")
         elif name.startswith(_OURS):
             draft.say(path, f"names that begin with {_OURS} are ours")
+
+
+def _check_words(draft: Draft) -> None:
+    """A process is given words that end at the first zero byte."""
+    job = draft.spec.job
+    words = [(("job", "command", place), word) for place, word in enumerate(job.command or ())]
+    words += [(("job", where, key), value) for where in ("args", "env") for key, value in getattr(job, where).items()]
+    for path, word in words:
+        if isinstance(word, str) and "\0" in word:
+            draft.say(path, f"found {found(word)}; no process can be given a zero byte")
 
 
 def _check_steps(draft: Draft) -> None:

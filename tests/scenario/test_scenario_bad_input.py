@@ -98,6 +98,9 @@ CASES = {
     "no checkpoints": shortest(("run: trainer", "run: trainer, args: {checkpoint_every: 0}")),
     "variable of ours": shortest(("run: trainer", "run: trainer, env: {NVRX_CHAOS_RUN: x}")),
     "variable without a name": shortest(("run: trainer", "run: trainer, env: {a-b: x}")),
+    "zero byte in an argument": shortest(("run: trainer", 'run: trainer, args: {data: "a\\0b"}')),
+    "zero byte in a variable": shortest(("run: trainer", 'run: trainer, env: {A: "\\0"}')),
+    "zero byte in a command": shortest(("run: trainer", 'command: [a, "b\\0"]')),
     "steady in no steps": SHORTEST + "steady_state: {steps: 0}\n",
     # the faults
     "unknown fault": shortest(("process.kill", "proces.kil")),
