@@ -38,6 +38,12 @@ def read_plan(run_dir: Path) -> Plan:
     return _read_experiment(run_dir)[0]
 
 
+def _no_run_directory(path: Path) -> NothingToRun:
+    return NothingToRun(
+        f"{path} is not a run directory: it has no {EXPERIMENT}", remedy="give a folder reports/<scenario>/<run_id>"
+    )
+
+
 def _read_experiment(run_dir: Path) -> tuple[Plan, str | None]:
     """The plan, and the id of the run that it was written for: the last part of the folder that the runner was told,
     however the folder is called by now."""
@@ -47,10 +53,7 @@ def _read_experiment(run_dir: Path) -> tuple[Plan, str | None]:
         plan = msgspec.convert(configuration["plan"], Plan)
         told = configuration.get("run_dir")
     except FileNotFoundError:
-        raise NothingToRun(
-            f"{run_dir} is not a run directory: it has no {EXPERIMENT}",
-            remedy="give a folder reports/<scenario>/<run_id>",
-        ) from None
+        raise _no_run_directory(run_dir) from None
     except OSError as error:
         raise CannotWrite(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, msgspec.ValidationError) as error:
@@ -147,8 +150,10 @@ def read_verdict(run_dir: Path) -> Verdict:
     try:
         verdict = msgspec.json.decode(path.read_bytes(), type=Verdict)
     except FileNotFoundError:
+        if not (run_dir / EXPERIMENT).is_file():
+            raise _no_run_directory(run_dir) from None
         raise NothingToRun(
-            f"{run_dir} has no {VERDICT}", remedy=f"nvrx-chaos judge {run_dir}   # judges it from its history"
+            f"{run_dir} has no {VERDICT}", remedy=f"nvrx-chaos judge --write {run_dir}   # judges it from its history"
         ) from None
     except OSError as error:
         raise CannotWrite(f"cannot read {path}: {error.strerror or error}") from error

@@ -164,3 +164,12 @@ def test_a_loop_of_links_is_no_run_directory(tmp_path, name, call):
     (tmp_path / "loop").symlink_to("loop")
     ended = call(name, tmp_path / "loop")
     assert ended.returncode == 74 and "symbolic links" in ended.stderr
+
+
+def test_a_folder_that_is_no_run_is_told_as_such_and_a_run_without_a_verdict_how_to_get_one(tmp_path):
+    ended = run("report", tmp_path)
+    assert (ended.returncode, "is not a run directory" in ended.stderr) == (2, True)
+    path = run_dir(tmp_path)
+    (path / "verdict.json").unlink()
+    ended = run("report", path)
+    assert (ended.returncode, f"nvrx-chaos judge --write {path}" in ended.stderr) == (2, True)
