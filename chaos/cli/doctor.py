@@ -31,7 +31,7 @@ def command(as_json: bool) -> int:
 
         found = {"host": host, "sources": sources, "faults": faults}
         document = {"schema": "nvrx-chaos/doctor/1", **found, "dirty_runs": left}
-        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(document)))
         return status
     for title, findings in (("host", host), ("sources", sources), ("faults", faults)):
         click.echo(title)

@@ -26,7 +26,7 @@ def command(name: str | None, as_json: bool) -> int:
     chosen = [BY_NAME[name]] if name else list(CATALOGUE)
     if as_json:
         rows = [_row(fault) for fault in chosen]
-        click.echo(msgspec.json.format(msgspec.json.encode({"schema": "nvrx-chaos/faults/1", "faults": rows})).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode({"schema": "nvrx-chaos/faults/1", "faults": rows})))
     elif name is None:
         width = max(len(fault.name) for fault in chosen)
         for fault in chosen:

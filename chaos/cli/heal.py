@@ -22,7 +22,7 @@ def command(list_only: bool, dry_run: bool, as_json: bool) -> int:
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.format(msgspec.json.encode({"schema": "nvrx-chaos/heal/1", "heal": result})).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode({"schema": "nvrx-chaos/heal/1", "heal": result})))
     else:
         for run in result.runs:
             click.echo(f"{run.run_id}{' (live)' if run.live else ''}{': ' + run.problem if run.problem else ''}")

@@ -39,7 +39,7 @@ def command(run_dirs: tuple[Path, ...], write: bool, as_json: bool) -> int:
         import msgspec
 
         document = {"schema": "nvrx-chaos/verdicts/1", "verdicts": verdicts}
-        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(document)))
     else:
         print_final(verdicts, sys.stdout)
         for verdict in verdicts:

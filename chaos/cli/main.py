@@ -6,6 +6,7 @@ crash: exit 70, the traceback in a file, and everything undone by then.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -74,6 +75,7 @@ def group() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Always ends the process, with a documented status."""
     _open_closed_streams()
+    _write_what_cannot_be_shown()
     sys.exit(_status(arguments))
 
 
@@ -86,6 +88,13 @@ def _open_closed_streams() -> None:
             descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
             if getattr(sys, name) is None:
                 setattr(sys, name, os.fdopen(descriptor, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
+def _write_what_cannot_be_shown() -> None:
+    """Names of files may be any bytes, and terminals may be of a few letters only: such signs are shown as numbers."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _status(arguments: list[str] | None) -> int:

@@ -49,7 +49,7 @@ def command(run_dirs: tuple[Path, ...], kind: str, output: Path | None, as_json:
     else:
         text = conclude.page(run_dirs[0], verdicts[0])
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(text.encode(), nl=False)  # documents say that they are UTF-8, whatever the terminal is
     else:
         write_atomically(output, text)
         click.echo(f"wrote {output}", err=True)

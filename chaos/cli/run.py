@@ -98,8 +98,8 @@ def _last_words(run_dir: Path) -> str:
     return f"{one_line(next((line for line in reversed(lines) if line.strip()), 'nothing said'))} ({log})"
 
 
-def _document(verdicts: list[Any], folders: list[str]) -> str:
+def _document(verdicts: list[Any], folders: list[str]) -> bytes:
     import msgspec
 
     runs = [{"run_dir": folder, "verdict": verdict} for verdict, folder in zip(verdicts, folders, strict=True)]
-    return msgspec.json.format(msgspec.json.encode({"schema": "nvrx-chaos/runs/1", "runs": runs})).decode()
+    return msgspec.json.format(msgspec.json.encode({"schema": "nvrx-chaos/runs/1", "runs": runs}))

@@ -32,7 +32,7 @@ def command(paths: tuple[str, ...], show: bool, sets: tuple[str, ...], schema: b
         import msgspec
 
         rows = [{"name": each.name, "source": each.source, "resolved": each.spec} for each in scenarios]
-        click.echo(msgspec.json.format(msgspec.json.encode({"schema": "nvrx-chaos/validate/1", "runs": rows})).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode({"schema": "nvrx-chaos/validate/1", "runs": rows})))
         return 0
     for scenario in scenarios:
         if show:

@@ -40,11 +40,11 @@ def verdict(outcome="passed", run_id="r1", **changes):
     return Verdict(**{**fields, **changes})
 
 
-def run_dir(folder, run_id="r1", outcome="passed"):
+def run_dir(folder, run_id="r1", outcome="passed", **changes):
     """A recorded run: its plan, an empty history without a manifest, its verdict."""
     path = folder / run_id
     (path / "history").mkdir(parents=True)
     plan = Plan(scenario="kill-worker", job=JobPlan(run="trainer"))
     (path / "experiment.json").write_bytes(msgspec.json.encode(experiment(plan, str(path))))
-    (path / "verdict.json").write_bytes(msgspec.json.encode(verdict(outcome, run_id)))
+    (path / "verdict.json").write_bytes(msgspec.json.encode(verdict(outcome, run_id, **changes)))
     return path

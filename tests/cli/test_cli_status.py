@@ -173,3 +173,24 @@ def test_a_folder_that_is_no_run_is_told_as_such_and_a_run_without_a_verdict_how
     (path / "verdict.json").unlink()
     ended = run("report", path)
     assert (ended.returncode, f"nvrx-chaos judge --write {path}" in ended.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("kind", ["table", "html", "junit", "json"])
+def test_a_terminal_of_few_letters_gets_whole_documents(tmp_path, monkeypatch, encoding, kind):
+    path = run_dir(tmp_path, sentence="recovered after ≤ 3 s ✓ é")
+    (path / "history" / "controller-1-1.jsonl").touch()
+    whole = run("report", path, "--format", kind)
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    ended = run("report", path, "--format", kind, stdout=-1, stderr=-1, encoding="latin-1")
+    assert (whole.returncode, ended.returncode, ended.stderr) == (0, 0, "")
+    if kind != "table":
+        assert ended.stdout.encode("latin-1").decode() == whole.stdout
+
+
+def test_a_file_whose_name_is_no_text_is_named_in_numbers(tmp_path):
+    odd = os.fsdecode(bytes(tmp_path) + b"/\xff.yaml")
+    with open(odd, "w") as file:
+        file.write((ROOT / "scenarios" / "quick" / "control.yaml").read_text())
+    ended = run("validate", odd)
+    assert ended.returncode in (0, 2) and "Traceback" not in ended.stderr and "defect" not in ended.stderr
