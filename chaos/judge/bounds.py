@@ -44,6 +44,8 @@ _PROGRESS = Wait(how="silence", words=("soft_timeout", "hard_timeout"))
 _SIBLING = Wait(how="silence", words=("in_process_heartbeat_timeout", "inprocess_heartbeat_timeout"))
 _MONITORS = Wait(how="poll", words=("monitor_thread", "monitor_process", "progress_watchdog"))
 _LAST_CALL = Wait(how="timeout", words=("last_call",))
+# Of the launcher's rendezvous: `last_call_wait` is the in-process wrapper's, and no wait of the launcher.
+_LAST_CALL_OF_RENDEZVOUS = Wait(how="timeout", words=("last_call",), but=("last_call_wait",))
 _GRACE = Wait(how="timeout", words=("termination_grace",))
 _BARRIER = Wait(how="timeout", words=("barrier_timeout",))
 _STOP = Wait(how="timeout", words=("workers_stop_timeout", "stop_timeout"))
@@ -65,8 +67,8 @@ _NOTICED_BY: Mapping[str, Sequence[Wait]] = {
 }
 _BOUNDS: Mapping[tuple[str, str], Sequence[Wait]] = {
     ("teardown", "in_process"): (_LAST_CALL, _PROGRESS, _SIBLING, _GRACE, _BARRIER, _MONITORS),
-    ("teardown", "in_job"): (_STOP, _GRACE, _RENDEZVOUS, _LAST_CALL, _LAUNCHER_POLL, _HEARTBEAT),
-    ("teardown", "new_job"): (_STOP, _GRACE, _RENDEZVOUS, _LAST_CALL),
+    ("teardown", "in_job"): (_STOP, _GRACE, _RENDEZVOUS, _LAST_CALL_OF_RENDEZVOUS, _LAUNCHER_POLL, _HEARTBEAT),
+    ("teardown", "new_job"): (_STOP, _GRACE, _RENDEZVOUS, _LAST_CALL_OF_RENDEZVOUS),
     ("start", "in_process"): (_BARRIER, _LAST_CALL),
     ("start", "in_job"): (_RENDEZVOUS,),
     ("start", "new_job"): (_RENDEZVOUS,),

@@ -124,6 +124,14 @@ def test_a_wait_inside_the_process_group_is_named_in_either_layer(layer, part, t
     assert found.split(" of ")[0] == words.split(" of ")[0] and found.split(": ")[1] == words.split(": ")[1]
 
 
+def test_the_last_call_of_the_in_process_wrapper_is_not_named_for_a_restart_by_the_launcher():
+    settings = {"last_call_wait_s": 0.25, "monitor_interval_s": 0.2}
+    found = bounds(in_job(noticed_s=0.1, teardown_s=0.3), settings, "in_job")
+    assert found["teardown"] == "0.2 of 0.3 s: monitor_interval_s=0.2"
+    found = bounds(in_job(noticed_s=0.1, teardown_s=0.3), {"rdzv_last_call_timeout": 0.25}, "in_job")
+    assert found["teardown"] == "0.2 of 0.3 s: rdzv_last_call_timeout=0.25"
+
+
 def test_of_a_timeout_and_a_poll_that_explain_as_much_the_timeout_is_named():
     settings = {"last_call_wait_s": 0.25, "progress_watchdog_interval_s": 0.25}
     found = bounds(in_process(noticed_s=0.1, teardown_s=0.3), settings, "in_process")
