@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from chaos.errors import CannotWrite, ChaosError, NothingToRun
-from chaos.files import write_atomically
+from chaos.files import read_plain, write_atomically
 from chaos.history import reader
 from chaos.history.quote import kept_files, quoted
 from chaos.judge.control import control_of
@@ -49,7 +49,7 @@ def _read_experiment(run_dir: Path) -> tuple[Plan, str | None]:
     however the folder is called by now."""
     path = run_dir / EXPERIMENT
     try:
-        configuration = json.loads(path.read_text(encoding="utf-8"))["configuration"]
+        configuration = json.loads(read_plain(path).decode())["configuration"]
         plan = msgspec.convert(configuration["plan"], Plan)
         told = configuration.get("run_dir")
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def read_verdict(run_dir: Path) -> Verdict:
     not that of this run."""
     path = run_dir / VERDICT
     try:
-        verdict = msgspec.json.decode(path.read_bytes(), type=Verdict)
+        verdict = msgspec.json.decode(read_plain(path), type=Verdict)
     except FileNotFoundError:
         if not (run_dir / EXPERIMENT).is_file():
             raise _no_run_directory(run_dir) from None
@@ -184,7 +184,7 @@ def read_controls(run_dir: Path) -> tuple[list[ControlRun], list[Any]]:
     controls: list[ControlRun] = []
     path = run_dir / CONTROL
     try:
-        lines = path.read_bytes().splitlines()
+        lines = read_plain(path).splitlines()
     except FileNotFoundError:
         return [], []
     except OSError as error:
@@ -202,7 +202,7 @@ def log_excerpts(run_dir: Path) -> dict[str, str]:
     excerpts = {}
     for path in sorted((run_dir / "logs").glob("*.log")):
         try:
-            text = path.read_bytes()[-20_000:].decode("utf-8", "replace")
+            text = read_plain(path)[-20_000:].decode("utf-8", "replace")
         except OSError:
             continue
         excerpts[f"logs/{path.name}"] = "\n".join(text.splitlines()[-LOG_LINES:])

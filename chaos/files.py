@@ -1,4 +1,4 @@
-"""Writing a file so that a reader sees the old one or the new one, never half of one."""
+"""Writing a file so that a reader sees the old one or the new one, never half of one; and reading it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ def write_atomically(path: Path, text: str) -> None:
         except OSError:
             pass
         raise output_error(path, error) from error
+
+
+def read_plain(path: Path) -> bytes:
+    """All of a plain file. Raises OSError, also for what is none: a pipe might keep its reader waiting for ever."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return path.read_bytes()
 
 
 def make_folder(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -150,3 +151,18 @@ def test_a_verdict_of_a_newer_schema_is_not_shown(run_dir, capsys):
     path.write_text(path.read_text().replace("nvrx-chaos/verdict/1", "nvrx-chaos/verdict/2"))
     assert ended_with("report", run_dir) == 74
     assert "nvrx-chaos/verdict/2" in capsys.readouterr().err
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "name", ["experiment.json", "control.jsonl", "history/MANIFEST.json", "history/controller-40-4.jsonl"]
+)
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(run_dir, name):
+    (run_dir / name).unlink(missing_ok=True)
+    os.mkfifo(run_dir / name)
+    try:
+        verdict = judged(run_dir)
+    except CannotWrite as error:
+        assert name in error.message and "no plain file" in error.message
+    else:
+        assert verdict.outcome == "unknown" and "no plain file" in verdict.sentence

@@ -69,14 +69,24 @@ def read(run_dir: Path, *, run_id: str | None = None) -> History:
         there = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".jsonl"))
     except OSError as error:
         raise CannotWrite(f"cannot read {folder}: {error.strerror or error}") from error
-    names = [name for name in there if _is_text(name)]
+    names = [name for name in there if _is_text(name) and not _is_odd(folder / name)]
     manifest, found = _manifest(folder / NAME)
+    found += [
+        _blind(name, f"{name} cannot be read: it is no plain file")
+        for name in there
+        if _is_text(name) and name not in names
+    ]
     found += [_blind(ascii(name), f"{name!a} is no file of a history") for name in there if not _is_text(name)]
     if manifest is not None:
         found += _of_another_run(manifest, run_id)  # first: it explains all that follows
         found += _missing(manifest, set(names))
         found += _judged_by_others(run_dir, manifest)
     return History(run_dir, names, manifest, found)
+
+
+def _is_odd(path: Path) -> bool:
+    """What is neither a file nor nothing might keep its reader waiting for ever."""
+    return path.exists() and not path.is_file()
 
 
 def _is_text(name: str) -> bool:
@@ -94,6 +104,8 @@ def _manifest(path: Path) -> tuple[Mapping[str, Any] | None, list[Blind]]:
     def blind(reason: str) -> tuple[None, list[Blind]]:
         return None, [Blind(source="manifest", reason=reason, file=NAME)]
 
+    if _is_odd(path):
+        return blind(f"{NAME} is no plain file")
     try:
         text = path.read_bytes()
         raw = msgspec.json.decode(text)
