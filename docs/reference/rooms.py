@@ -17,7 +17,7 @@ PURPOSE = {
     "triggers": "progress and trigger → due or not; pure; used inside ranks and outside",
     "history": "writing events, reading them back, the manifest that says what must be there",
     "agent": "inside a rank: learns progress, reports it, carries out orders on itself",
-    "system": "this host: processes and how they end, noise, memory, checkpoints, residue; carries out and measures undos",
+    "system": "this host: processes and how they end, noise, memory, residue; carries out and measures undos",
     "faults": "one fault a file: parameters, order or harm, undo, confirmation; the catalogue",
     "scenario": "file → checked scenario → plan → Chaos Toolkit experiment",
     "guard": "ledger, watchdog, limits, dirty hosts, heal; knows no faults",
