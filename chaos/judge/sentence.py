@@ -10,6 +10,7 @@ from chaos.model.verdict import WORD_OF_RUN, Check, IncidentVerdict, Outcome
 
 _REASONS_MAX = 3
 _NAMES_MAX = 3
+_SHOWN_FROM_S = 0.01  # what came sooner would look like never
 
 
 def sentence(
@@ -85,5 +86,6 @@ def _outage(incident: IncidentVerdict) -> str:
         words += f" in {incident.recovery_time_s:.2f} s"
     if incident.detection_time_s is not None:
         bound = "at most " if incident.detection_is_bound else ""
-        words += f", noticed after {bound}{incident.detection_time_s:.2f} s"
+        shown = f"{incident.detection_time_s:.2f} s" if incident.detection_time_s >= _SHOWN_FROM_S else "<0.01 s"
+        words += f", noticed after {bound}{shown}"
     return words if incident.lost_steps is None else f"{words}, {incident.lost_steps} steps done again"

@@ -208,7 +208,7 @@ def _clock_line(run: RunProgress, now_ns: int) -> Text:
     if clock is None:
         return Text("steady" if run.steady else "waiting for steady state", style="dim")
     detection_s, recovery_s = clock.detection_s, clock.recovery_s(now_ns)
-    noticed = "not detected yet" if detection_s is None else f"detected after {detection_s:.2f} s"
+    noticed = "not detected yet" if detection_s is None else f"detected after {words.seconds(detection_s)}"
     if recovery_s is None:
         return Text(f"recovery: clock starts at the undo; {noticed}", style="yellow")
     if clock.recovered_ns is None:

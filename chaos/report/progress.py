@@ -15,6 +15,7 @@ from typing import Any
 
 from chaos.model.events import Event
 from chaos.model.plan import FaultPlan, Plan
+from chaos.report import words
 from chaos.report.clean import one_line
 
 STEP_TIME_WINDOW = 10  # steps whose median is shown
@@ -211,7 +212,7 @@ class RunProgress:
         if clock is None or clock.detected_ns is not None or event.t_ns < clock.first_fired_ns:
             return []
         clock.detected_ns = event.t_ns
-        return [f"detected after {clock.detection_s:.2f} s: {DETECTIONS[event.kind]}"]
+        return [f"detected after {words.seconds(clock.detection_s)}: {DETECTIONS[event.kind]}"]
 
     def _look_for_recovery(self) -> list[str]:
         clock = self.clock

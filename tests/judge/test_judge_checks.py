@@ -80,6 +80,16 @@ def test_a_passed_sentence_says_what_recovered_it_what_state_rests_on_and_what_w
     assert sentence.endswith("Not asked: parts_in_time, blamed_right, memory_flat.")
 
 
+def test_what_was_noticed_at_once_is_not_told_as_never():
+    story = excepted()
+    fired = next(event for event in story.events if event.kind == "fault_fired")
+    story.events = [
+        replace(event, t_ns=fired.t_ns + 2_000_000) if event.kind == "interruption_reported" else event
+        for event in story.events
+    ]
+    assert "noticed after <0.01 s" in verdict_of(story, plan_for("boom")).sentence
+
+
 # --- one check at a time: (check, outcome, run, plan, words that the observation must have)
 
 CASES: list[tuple[str, str, Callable[[], Told], Any, str]] = [

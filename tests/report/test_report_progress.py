@@ -44,6 +44,11 @@ def test_where_steps_are_passed_over_the_time_of_one_is_shown():
     assert round(progress.ranks[0].step_time_s, 6) == 0.02
 
 
+def test_what_is_noticed_at_once_is_not_shown_as_never():
+    _, lines = seen(*before(), fired(), event("interruption_reported", 2.001, 1))
+    assert lines[-1].startswith("detected after <0.01 s")
+
+
 def test_the_first_step_after_a_restart_is_no_step_time():
     progress, _ = seen(step(1, 1.0, 0, "a", "g"), step(1, 9.0, 0, "b", "h"))
     assert progress.ranks[0].step_time_s is None
