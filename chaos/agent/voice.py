@@ -7,6 +7,7 @@ inherited, and never writes into its parent's file.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
@@ -81,9 +82,22 @@ class Voice:
 
 def complain(text: str) -> None:
     """The last resort, where the history cannot take it. A job without a standard error is not to feel it."""
-    if sys.stderr is None:
+    stream = sys.stderr
+    if stream is None:
         return  # print would take standard output instead
     try:
-        print(f"nvrx-chaos: {text}", file=sys.stderr)
+        # Past the stream's buffer: what stays in it because the file takes no more would give the job, at its end,
+        # the exit status 120.
+        os.write(stream.fileno(), f"nvrx-chaos: {text}\n".encode("utf-8", "backslashreplace"))
+    except (AttributeError, io.UnsupportedOperation):
+        _print(stream, text)
+    except Exception:
+        pass
+
+
+def _print(stream: Any, text: str) -> None:
+    """To a stream that stands for no file."""
+    try:
+        print(f"nvrx-chaos: {text}", file=stream)
     except Exception:
         pass

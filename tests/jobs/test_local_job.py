@@ -134,7 +134,7 @@ def test_a_log_that_cannot_be_written_is_an_output_error(tmp_path):
 
 
 def test_the_last_lines_of_a_job_that_died_are_kept(start):
-    job = start(sys.executable, "-c", "for n in range(50): print('line', n)\nraise SystemExit('it broke')")
+    job = start(sys.executable, "-u", "-c", "for n in range(50): print('line', n)\nraise SystemExit('it broke')")
     assert job.last_lines(3) == ["line 48", "line 49", "it broke"] and job.poll() == 1
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.judge.case import Case
+from chaos.judge.checks import citing
 from chaos.judge.checks.framework import (
     CHECKPOINT_FOLDER,
     CONTROLLER,
@@ -34,8 +35,9 @@ def checkpoint_integrity(case: Case) -> Finding:
     findings += [finding for event in case.record.of("checkpoint_refused") for finding in _unloadable(case, event)]
     findings += [*_fewer_files_than_others(case), *_pruned_in_order(case), *damaged_on_disk(case)]
     if not committed and not findings:
-        return unknown("no checkpoint was committed in this run")
-    return worst_of(findings, nothing=passed(f"{len(committed)} committed, each whole when it was; {looked_at(case)}"))
+        return unknown("no checkpoint was committed in this run", *citing.ending(case))
+    words = f"{len(committed)} committed, each whole when it was; {looked_at(case)}"
+    return worst_of(findings, nothing=passed(words, *(event.ref for event in committed)))
 
 
 # --- committed
