@@ -255,8 +255,7 @@ class Injector:
         try:
             self._ranks.send_order(order)
         except TargetGone:
-            self.on_gone(life.id)
-            shot.gone_ns = 0  # it never heard of the order
+            self.on_gone(life.id)  # what was being sent may have arrived: it is over with its lease like any other
 
     def _confirm(self, shot: Shot) -> None:
         if shot.confirmed is not None or shot.fired is None or shot.life is None:

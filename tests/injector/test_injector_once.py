@@ -68,7 +68,12 @@ def test_a_rank_that_goes_between_choice_and_sending_is_not_lost(run):
     send, one.ranks.send_order = one.ranks.send_order, gone_already
     one.steady()
     one.ranks.send_order = send
+    one.time.advance(LEASE_S)
     one.ticks(4)
+    assert one.ranks.orders == [] and one.guard.undone == []  # it may have arrived all the same
+    one.time.advance(2 * LEASE_MARGIN_S)
+    one.ticks(2)
+    assert one.guard.silent_since_ns == int(1000 * 1e9)
     assert [order.life for order in one.ranks.orders] == [FIRST.id]
 
 
