@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from observer_build import MARK, FakeHost, FakeNews, FakeWriter, Now, life, told
+from observer_build import MARK, life, told
 
 from chaos.observer.process_source import ProcessSource
 from chaos.observer.telling import CONNECTOR_SAYS_S, LAUNCHER_SAYS_S
-
-
-@pytest.fixture
-def host():
-    return FakeHost()
-
-
-@pytest.fixture
-def news():
-    return FakeNews()
-
-
-@pytest.fixture
-def writer():
-    return FakeWriter()
-
-
-@pytest.fixture
-def now(monkeypatch):
-    return Now(monkeypatch)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 import uuid
 
 import pytest
-from observer_build import MARK, FakeHost, FakeNews, FakeWriter, Now, life, told
+from observer_build import MARK, life, told
 
 from chaos.errors import Refused
 from chaos.observer.known import born_between, start_ticks_at
@@ -18,26 +18,6 @@ from chaos.observer.telling import CONNECTOR_SAYS_S, LAUNCHER_SAYS_S
 from chaos.system.connector import Connector
 from chaos.system.exit_status import ExitWatcher
 from chaos.system.processes import ProcessTable
-
-
-@pytest.fixture
-def host():
-    return FakeHost()
-
-
-@pytest.fixture
-def news():
-    return FakeNews()
-
-
-@pytest.fixture
-def writer():
-    return FakeWriter()
-
-
-@pytest.fixture
-def now(monkeypatch):
-    return Now(monkeypatch)
 
 
 @pytest.fixture

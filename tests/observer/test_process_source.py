@@ -9,7 +9,7 @@ import time
 import uuid
 
 import pytest
-from observer_build import MARK, FakeHost, FakeWriter, Now, life, told
+from observer_build import MARK, life, told
 
 from chaos.observer.known import TICKS_PER_S, born_between
 from chaos.observer.process_source import ProcessSource
@@ -17,21 +17,6 @@ from chaos.observer.roles import SETTLES_S
 from chaos.observer.telling import LAUNCHER_SAYS_S
 from chaos.system.exit_status import ExitWatcher
 from chaos.system.processes import ProcessTable
-
-
-@pytest.fixture
-def host():
-    return FakeHost()
-
-
-@pytest.fixture
-def writer():
-    return FakeWriter()
-
-
-@pytest.fixture
-def now(monkeypatch):
-    return Now(monkeypatch)
 
 
 @pytest.fixture
